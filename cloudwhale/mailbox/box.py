@@ -1,0 +1,66 @@
+"""A box: numbered documents of one writer, each created once under the next number."""
+
+from cloudwhale.mailbox.objects import Objects
+
+
+class Box:
+    """`<prefix>/000001.json`, `<prefix>/000002.json`, …"""
+
+    def __init__(self, objects: Objects, prefix: str, suffix: str = "json") -> None:
+        self._objects = objects
+        self._prefix = prefix
+        self._suffix = suffix
+
+    def key(self, number: int) -> str:
+        """Return the key of a document."""
+        return f"{self._prefix}/{number:06d}.{self._suffix}"
+
+    def post(self, body: bytes, after: int) -> int:
+        """Create the document under the first free number after `after`; return the number."""
+        number = after + 1
+        while not self._objects.create(self.key(number), body):
+            number += 1
+        return number
+
+    def read(self, number: int) -> bytes | None:
+        """Return a document, or None when it was not written yet (or is long gone)."""
+        return self._objects.get(self.key(number))
+
+    def newest(self) -> int:
+        """Return the highest number that was written, 0 for none; lists, so ask once."""
+        keys = [key for key in self._objects.keys(self._prefix) if key.endswith(self._suffix)]
+        return max((int(key.rsplit("/", 1)[1].split(".", 1)[0]) for key in keys), default=0)
+
+    def forget(self, first: int, last: int) -> None:
+        """Delete documents that were read long ago."""
+        self._objects.delete([self.key(number) for number in range(first, last + 1)])
+
+
+def orders_to(objects: Objects, node: str) -> Box:
+    """Return the box that the controller writes and one node's agent reads."""
+    return Box(objects, f"orders/{node}")
+
+
+def inbox_from(objects: Objects, node: str) -> Box:
+    """Return the box that one node's agent writes and the controller reads."""
+    return Box(objects, f"inbox/{node}")
+
+
+def log_of(objects: Objects, job: str, attempt: int) -> Box:
+    """Return the chunks of an attempt's log, in order; raw bytes, not JSON."""
+    return Box(objects, f"logs/{job}/{attempt}", "log")
+
+
+def whole_log_key(job: str, attempt: int) -> str:
+    """Return the key of the merged log, written when the attempt has ended."""
+    return f"logs/{job}/{attempt}.log"
+
+
+def checkpoint_prefix(job: str, attempt: int, seq: int) -> str:
+    """Return the folder of one published checkpoint."""
+    return f"checkpoints/{job}/{attempt}-{seq}"
+
+
+def workdir_key(sha256: str) -> str:
+    """Return the key of a packed working directory."""
+    return f"workdirs/{sha256}.tar.gz"

@@ -1,0 +1,214 @@
+"""What controller and agent say to each other: numbered, created once, never rewritten."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter
+
+from cloudwhale.model.job import Checkpoint, CheckpointRule
+from cloudwhale.model.node import Device, Facts
+from cloudwhale.model.reason import Code
+from cloudwhale.model.units import GiB, Instant, Seconds
+from cloudwhale.model.value import Wire
+
+WIRE_VERSION = 1  # readers accept the last two and ignore fields that they do not know
+
+
+class Document(Wire):
+    """What every document carries."""
+
+    v: int = WIRE_VERSION
+    at: Instant
+    """When it was written, by the writer's clock."""
+
+
+# -- orders: controller to agent, `orders/<node>/000001.json` --------------------------------
+
+
+class Order(Document):
+    """Something an agent must do. `fence` is the controller's epoch: older ones are refused."""
+
+    fence: int
+    request_id: str
+    """The same order posted twice has the same id, and is obeyed once."""
+
+
+class StartOrder(Order):
+    """Run an attempt of a job."""
+
+    kind: Literal["start"] = "start"
+    job: str
+    attempt: int
+    project: str
+    name: str
+    command: str
+    setup: str | None = None
+    image: str | None = None
+    env: dict[str, str] = {}
+    secrets: dict[str, str] = {}
+    """Values sealed to the agent's public key, base64."""
+    workdir: str | None = None
+    """Store key of the packed working directory."""
+    devices: tuple[Device, ...] = ()
+    cpu: float
+    memory_gib: GiB | None = None
+    shm_gib: GiB | None = None
+    mounts: dict[str, str] = {}
+    checkpoint: CheckpointRule = CheckpointRule()
+    restore: Checkpoint | None = None
+    """The checkpoint to put into the job's folder before it starts."""
+
+
+class StopOrder(Order):
+    """Stop an attempt: signal, grace, kill, publish what it saved."""
+
+    kind: Literal["stop"] = "stop"
+    job: str
+    attempt: int
+    signal: str = "SIGTERM"
+    grace_s: Seconds
+
+
+class LeaveOrder(Order):
+    """End yourself once no attempt runs."""
+
+    kind: Literal["leave"] = "leave"
+
+
+AnyOrder = Annotated[StartOrder | StopOrder | LeaveOrder, Field(discriminator="kind")]
+
+
+# -- reports: agent to controller, `inbox/<node>/000001.json` --------------------------------
+
+
+class Report(Document):
+    """Something an agent says."""
+
+    agent: str
+    """Incarnation of the agent."""
+
+
+class Joined(Report):
+    """The agent is there, first or again."""
+
+    kind: Literal["joined"] = "joined"
+    facts: Facts
+    public_key: str
+    attempts: tuple[tuple[str, int], ...] = ()
+    """Attempts that it found running and adopted."""
+
+
+class Heartbeat(Report):
+    """The agent is still there; every 10 s."""
+
+    kind: Literal["heartbeat"] = "heartbeat"
+
+
+class AttemptReport(Report):
+    """Something about one attempt."""
+
+    job: str
+    attempt: int
+
+
+class AttemptStarted(AttemptReport):
+    """The job's process runs."""
+
+    kind: Literal["started"] = "started"
+    resumed_from: int | None = None
+
+
+class CheckpointPublished(AttemptReport):
+    """A whole checkpoint lies in the store."""
+
+    kind: Literal["checkpoint"] = "checkpoint"
+    checkpoint: Checkpoint
+
+
+Ending = Literal[
+    "exited",
+    "stopped",
+    "not-found",
+    "setup-failed",
+    "oom",
+    "disk-full",
+    "shim-lost",
+    "restore-failed",
+    "start-failed",
+]
+
+
+class AttemptEnded(AttemptReport):
+    """The attempt is over: no process of it is left, nothing more will be published."""
+
+    kind: Literal["ended"] = "ended"
+    how: Ending
+    """`stopped`: it ended after a stop order, whatever its code."""
+    exit_code: int | None
+    """As a shell shows it: 128 + signal when killed; None when it never ran."""
+    says: str = ""
+    unsaved_s: Seconds = 0.0
+    """Run time since its last published checkpoint (or its start)."""
+    ran_s: Seconds = 0.0
+
+
+class OrderRefused(AttemptReport):
+    """The agent will not do it: an older fence, or an attempt that is not the newest."""
+
+    kind: Literal["refused"] = "refused"
+    code: Code
+    says: str
+
+
+class Remark(AttemptReport):
+    """Something worth telling: a checkpoint dropped, the middle of a log dropped."""
+
+    kind: Literal["remark"] = "remark"
+    code: Code
+    says: str
+
+
+class Left(Report):
+    """The agent ends itself."""
+
+    kind: Literal["left"] = "left"
+
+
+AnyReport = Annotated[
+    Joined
+    | Heartbeat
+    | AttemptStarted
+    | CheckpointPublished
+    | AttemptEnded
+    | OrderRefused
+    | Remark
+    | Left,
+    Field(discriminator="kind"),
+]
+
+
+# -- checkpoint manifests: `checkpoints/<job>/<attempt>-<seq>/manifest.json` -----------------
+
+
+class ManifestFile(Wire):
+    """One file of a published checkpoint."""
+
+    path: str
+    """Relative to the job's checkpoint folder."""
+    key: str
+    size_bytes: int
+    sha256: str
+    mode: int = 0o644
+
+
+class Manifest(Document):
+    """A published checkpoint is whole when its manifest exists."""
+
+    job: str
+    attempt: int
+    seq: int
+    name: str
+    files: tuple[ManifestFile, ...]
+
+
+ORDERS: TypeAdapter[AnyOrder] = TypeAdapter(AnyOrder)
+REPORTS: TypeAdapter[AnyReport] = TypeAdapter(AnyReport)

@@ -1,0 +1,321 @@
+"""Everything that can have happened, each with a time."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from cloudwhale.model.job import Checkpoint, Job, Placement
+from cloudwhale.model.node import Node
+from cloudwhale.model.reason import Reason
+from cloudwhale.model.rental import Rental
+from cloudwhale.model.run import Run
+from cloudwhale.model.units import Instant, MicroUsd, Seconds
+from cloudwhale.model.value import Wire
+
+
+class Happened(Wire):
+    """Something that happened at a time."""
+
+    at: Instant
+
+
+class OfJob(Happened):
+    """Something that happened to a job."""
+
+    job: str
+
+
+class OfAttempt(OfJob):
+    """Something that happened to one attempt of a job."""
+
+    attempt: int
+
+
+# -- what people ask -------------------------------------------------------------------------
+
+
+class RunOpened(Happened):
+    """A run was opened; its jobs follow."""
+
+    kind: Literal["run-opened"] = "run-opened"
+    run: Run
+
+
+class Submitted(OfJob):
+    """A job was queued."""
+
+    kind: Literal["submitted"] = "submitted"
+    first: Job
+
+
+class CancelAsked(OfJob):
+    """Somebody wants the job gone."""
+
+    kind: Literal["cancel-asked"] = "cancel-asked"
+    by: str = ""
+
+
+class PauseAsked(OfJob):
+    """Somebody wants the job to stop, checkpoint first, until it is resumed."""
+
+    kind: Literal["pause-asked"] = "pause-asked"
+    by: str = ""
+
+
+class ResumeAsked(OfJob):
+    """Somebody wants a paused or parked job to go on."""
+
+    kind: Literal["resume-asked"] = "resume-asked"
+    by: str = ""
+
+
+# -- what was decided ------------------------------------------------------------------------
+
+
+class Placed(OfAttempt):
+    """The plan gave the job a place; its order is still to be posted."""
+
+    kind: Literal["placed"] = "placed"
+    placement: Placement
+    reason: Reason
+
+
+class Waits(OfJob):
+    """The reason why a job waits has changed."""
+
+    kind: Literal["waits"] = "waits"
+    reason: Reason
+
+
+class Parked(OfJob):
+    """There is nothing to do for the job until a person acts."""
+
+    kind: Literal["parked"] = "parked"
+    reason: Reason
+
+
+class GaveUp(OfJob):
+    """A job that holds no place can never run (its dependency failed, retries are spent)."""
+
+    kind: Literal["gave-up"] = "gave-up"
+    reason: Reason
+
+
+class StopWished(OfAttempt):
+    """The plan wants the attempt stopped: for a job of higher priority, or at its time limit."""
+
+    kind: Literal["stop-wished"] = "stop-wished"
+    wish: Literal["give-way", "limit"]
+    reason: Reason
+
+
+class AttemptLost(OfAttempt):
+    """The attempt's node fell silent; it may still run, so the next attempt waits."""
+
+    kind: Literal["attempt-lost"] = "attempt-lost"
+    reason: Reason
+
+
+class Cleared(OfAttempt):
+    """The lost attempt is out for certain; the job may start again."""
+
+    kind: Literal["cleared"] = "cleared"
+    lost_s: Seconds = 0.0
+
+
+class Noted(Happened):
+    """Something worth telling that changes no state."""
+
+    kind: Literal["noted"] = "noted"
+    subject: str
+    reason: Reason
+
+
+# -- what was done ---------------------------------------------------------------------------
+
+
+class OrderPosted(OfAttempt):
+    """The attempt's start order lies in the agent's mailbox."""
+
+    kind: Literal["order-posted"] = "order-posted"
+    number: int
+
+
+class StopPosted(OfAttempt):
+    """The attempt's stop order lies in the agent's mailbox."""
+
+    kind: Literal["stop-posted"] = "stop-posted"
+    number: int
+
+
+# -- what agents said ------------------------------------------------------------------------
+
+
+class Started(OfAttempt):
+    """The job's process runs."""
+
+    kind: Literal["started"] = "started"
+    resumed_from: int | None = None
+    """Attempt whose checkpoint was restored, if any."""
+
+
+class CheckpointSaved(OfAttempt):
+    """A whole checkpoint was published."""
+
+    kind: Literal["checkpoint-saved"] = "checkpoint-saved"
+    checkpoint: Checkpoint
+
+
+class Finished(OfAttempt):
+    """The job's process ended with 0."""
+
+    kind: Literal["finished"] = "finished"
+    exit_code: int = 0
+
+
+class Failed(OfAttempt):
+    """The attempt ended badly and the job is not started again."""
+
+    kind: Literal["failed"] = "failed"
+    exit_code: int | None
+    reason: Reason
+    lost_s: Seconds = 0.0
+
+
+class Retried(OfAttempt):
+    """The attempt ended badly and the job goes back to the queue."""
+
+    kind: Literal["retried"] = "retried"
+    exit_code: int | None
+    reason: Reason
+    not_before: Instant
+    counts: bool = True
+    """Whether it uses up one of the job's retries."""
+    lost_s: Seconds = 0.0
+
+
+class Cancelled(OfJob):
+    """The job is gone, as somebody asked."""
+
+    kind: Literal["cancelled"] = "cancelled"
+    reason: Reason
+
+
+class Paused(OfJob):
+    """The job has stopped and waits to be resumed by a person."""
+
+    kind: Literal["paused"] = "paused"
+    reason: Reason
+
+
+class GaveWay(OfAttempt):
+    """The attempt stopped for a job of higher priority; the job is back in the queue."""
+
+    kind: Literal["gave-way"] = "gave-way"
+    reason: Reason
+    lost_s: Seconds = 0.0
+
+
+class NodeJoined(Happened):
+    """An agent reported for work; what it said of itself replaces what was known."""
+
+    kind: Literal["node-joined"] = "node-joined"
+    node: Node
+
+
+class NodeLost(Happened):
+    """A node's agent was silent for longer than its attempt lease."""
+
+    kind: Literal["node-lost"] = "node-lost"
+    node: str
+    silent_s: Seconds
+
+
+class NodeDrained(Happened):
+    """A node takes no new jobs."""
+
+    kind: Literal["node-drained"] = "node-drained"
+    node: str
+
+
+class Read(Happened):
+    """The controller has read a node's inbox up to a number; stored with what it read."""
+
+    kind: Literal["read"] = "read"
+    node: str
+    number: int
+
+
+# -- money -----------------------------------------------------------------------------------
+
+
+class RentalChanged(Happened):
+    """A rental was made or has moved on."""
+
+    kind: Literal["rental-changed"] = "rental-changed"
+    rental: Rental
+
+
+class Reserved(Happened):
+    """Money was set aside for a lease, in full, before the lease began or grew."""
+
+    kind: Literal["reserved"] = "reserved"
+    payer: str
+    rental: str
+    amount: MicroUsd
+
+
+class Charged(Happened):
+    """Reserved money was spent; the price is frozen here."""
+
+    kind: Literal["charged"] = "charged"
+    payer: str
+    rental: str
+    amount: MicroUsd
+    job: str | None = None
+    project: str = "default"
+
+
+class Released(Happened):
+    """Reserved money was not needed."""
+
+    kind: Literal["released"] = "released"
+    payer: str
+    rental: str
+    amount: MicroUsd
+
+
+Event = Annotated[
+    RunOpened
+    | Submitted
+    | CancelAsked
+    | PauseAsked
+    | ResumeAsked
+    | Placed
+    | Waits
+    | Parked
+    | GaveUp
+    | StopWished
+    | AttemptLost
+    | Cleared
+    | Noted
+    | OrderPosted
+    | StopPosted
+    | Started
+    | CheckpointSaved
+    | Finished
+    | Failed
+    | Retried
+    | Cancelled
+    | Paused
+    | GaveWay
+    | NodeJoined
+    | NodeLost
+    | NodeDrained
+    | Read
+    | RentalChanged
+    | Reserved
+    | Charged
+    | Released,
+    Field(discriminator="kind"),
+]

@@ -1,0 +1,230 @@
+"""What the user wants run, what became of it, and its attempts."""
+
+from enum import StrEnum
+from typing import Literal
+
+from cloudwhale.model.reason import Reason
+from cloudwhale.model.units import GiB, Instant, MicroUsd, Seconds
+from cloudwhale.model.value import Value
+
+
+class Span(Value):
+    """A range with open ends; both ends belong to it."""
+
+    least: float = 0.0
+    most: float | None = None
+
+    def holds(self, amount: float) -> bool:
+        """Say whether an amount lies in the range."""
+        return amount >= self.least and (self.most is None or amount <= self.most)
+
+
+class GpuRequest(Value):
+    """GPUs asked for, per node of the job."""
+
+    count: int = 0
+    count_most: int | None = None
+    """Upper end of a count range (`1..2`); the planner may give any count between."""
+    memory_gib: Span = Span()
+    """Nominal memory of the model asked for, and the least that must be free for packing."""
+    models: tuple[str, ...] = ()
+    """Canonical names; empty means any."""
+    share: float = 1.0
+    """Compute share per device, in (0, 1]."""
+
+
+class Resources(Value):
+    """What one node of the job needs."""
+
+    gpu: GpuRequest = GpuRequest()
+    cpu: float = 1.0
+    memory_gib: GiB | None = None
+    disk_gib: GiB | None = None
+    shm_gib: GiB | None = None
+    disk_io_mb_s: float | None = None
+    network_mb_s: float | None = None
+
+
+class CheckpointRule(Value):
+    """How the job saves, and how often the agent publishes what it saved."""
+
+    path: str | None = None
+    """Folder relative to the working directory; None lets the agent choose one."""
+    every_s: Seconds = 600.0
+    signal: str = "SIGTERM"
+    grace_s: Seconds = 90.0
+    keep: int = 3
+    """How many published checkpoints stay in the store."""
+
+
+class RetryCause(StrEnum):
+    """What a job may be started again after."""
+
+    PREEMPTION = "preemption"
+    NODE_LOSS = "node-loss"
+    OOM = "oom"
+    ERROR = "error"
+
+
+class RetryRule(Value):
+    """How often, after what and how soon a job is started again."""
+
+    max: int = 3
+    on: tuple[RetryCause, ...] = (RetryCause.PREEMPTION, RetryCause.NODE_LOSS)
+    backoff_s: Seconds = 30.0
+
+
+class WhereRule(Value):
+    """Hard placement rules."""
+
+    labels: dict[str, str] = {}
+    not_on: tuple[str, ...] = ()
+
+
+class NotifyRule(Value):
+    """Whom to tell, and of what."""
+
+    on: tuple[str, ...] = ()
+    webhook: str | None = None
+
+
+Market = Literal["auto", "spot", "on-demand", "local"]
+
+PRIORITY_HIGHEST = 100
+
+
+class JobSpec(Value):
+    """One job as the user wrote it, defaults filled in, units resolved."""
+
+    name: str
+    project: str = "default"
+    image: str | None = None
+    workdir: str | None = None
+    """Absolute folder on the submitting host; None sends nothing."""
+    setup: str | None = None
+    command: str
+    env: dict[str, str] = {}
+    secrets: tuple[str, ...] = ()
+    resources: Resources = Resources()
+    mounts: dict[str, str] = {}
+    nodes: int = 1
+    duration_s: Seconds | None = None
+    reference: str | None = None
+    max_duration_s: Seconds | None = None
+    deadline: Instant | None = None
+    priority: int = 50
+    preemptible: bool = True
+    wait_max_s: Seconds | None = None
+    market: Market = "auto"
+    checkpoint: CheckpointRule | None = None
+    retry: RetryRule = RetryRule()
+    budget: MicroUsd | None = None
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    """Names as written; `Job.after` holds what they were resolved to."""
+    array: dict[str, str] = {}
+    """This member's values of the job's array, as strings; also in its environment."""
+    where: WhereRule = WhereRule()
+    affinity: tuple[str, ...] = ()
+    notify: NotifyRule = NotifyRule()
+    speeds: dict[str, float] = {}
+    value_of_time_usd_h: float | None = None
+
+
+class JobState(StrEnum):
+    """Where a job is in its life; edges stand in `planning/lifecycle`."""
+
+    PENDING = "pending"
+    STARTING = "starting"
+    RUNNING = "running"
+    RECOVERING = "recovering"
+    PAUSED = "paused"
+    PARKED = "parked"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+ENDED = frozenset({JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED})
+HOLDS_A_PLACE = frozenset({JobState.STARTING, JobState.RUNNING, JobState.RECOVERING})
+
+
+class Wish(StrEnum):
+    """What should become of a job once its attempt has stopped."""
+
+    CANCEL = "cancel"
+    PAUSE = "pause"
+    GIVE_WAY = "give-way"
+    """Stop for a job of higher priority; start again later."""
+    LIMIT = "limit"
+    """It ran for its `max_duration`."""
+
+
+class Placement(Value):
+    """Where an attempt runs: a node, and devices by id."""
+
+    node: str
+    devices: tuple[str, ...] = ()
+
+
+class Checkpoint(Value):
+    """A published, whole checkpoint: the place that the next attempt resumes from."""
+
+    attempt: int
+    seq: int
+    """Counts up within an attempt."""
+    name: str
+    """Name of the entry in the job's checkpoint folder."""
+    size_bytes: int
+    saved_at: Instant
+    """When the job finished writing it, by the node's clock."""
+    manifest: str
+    """Key of its manifest in the store."""
+
+
+class Job(Value):
+    """What became of a job."""
+
+    id: str
+    run: str
+    spec: JobSpec
+    state: JobState = JobState.PENDING
+    submitted_at: Instant
+    after: tuple[str, ...] = ()
+    """Ids of the jobs that must be completed first."""
+    attempt: int = 0
+    """Number of the newest attempt; 0 before the first."""
+    placement: Placement | None = None
+    order_posted: bool = False
+    """Whether the newest attempt's order is known to lie in the agent's mailbox."""
+    stop_posted: bool = False
+    placed_at: Instant | None = None
+    started_at: Instant | None = None
+    """Start of the newest attempt."""
+    first_started_at: Instant | None = None
+    ended_at: Instant | None = None
+    exit_code: int | None = None
+    wish: Wish | None = None
+    reason: Reason | None = None
+    """The newest reason: why it waits, where it was placed, why it ended."""
+    checkpoint: Checkpoint | None = None
+    late_said: bool = False
+    """Whether `checkpoint-late` was reported since the last checkpoint."""
+    retries: int = 0
+    not_before: Instant | None = None
+    run_s: Seconds = 0.0
+    """Time that attempts have run, the current one excluded."""
+    lost_s: Seconds = 0.0
+    """Work that was done and lost because an attempt ended after its last checkpoint."""
+    interruptions: int = 0
+
+    @property
+    def ended(self) -> bool:
+        """Say whether nothing more can happen to it."""
+        return self.state in ENDED
+
+    @property
+    def family(self) -> tuple[str, str]:
+        """Project and name: jobs that share history."""
+        return (self.spec.project, self.spec.name)

@@ -1,0 +1,181 @@
+"""What a round decided: steps, the reasons that changed, and the scores behind each place."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from cloudwhale.model.job import Placement
+from cloudwhale.model.reason import Code, Reason, Refusal
+from cloudwhale.model.units import Instant, Seconds
+from cloudwhale.model.value import Wire
+
+
+class Place(Wire):
+    """Start the job's next attempt here."""
+
+    kind: Literal["place"] = "place"
+    job: str
+    attempt: int
+    placement: Placement
+    reason: Reason
+
+
+class AskToStop(Wire):
+    """Stop the attempt: checkpoint first, then the signal, then the end."""
+
+    kind: Literal["ask-to-stop"] = "ask-to-stop"
+    job: str
+    attempt: int
+    wish: Literal["give-way", "limit"]
+    reason: Reason
+
+
+class Park(Wire):
+    """Leave the job alone until a person acts."""
+
+    kind: Literal["park"] = "park"
+    job: str
+    reason: Reason
+
+
+class GiveUp(Wire):
+    """End a job that holds no place and can never run."""
+
+    kind: Literal["give-up"] = "give-up"
+    job: str
+    reason: Reason
+
+
+class Drop(Wire):
+    """End or set aside a job that holds no place, as its wish says."""
+
+    kind: Literal["drop"] = "drop"
+    job: str
+    wish: Literal["cancel", "pause"]
+    reason: Reason
+
+
+class DeclareLost(Wire):
+    """The node is silent for too long: its attempts are lost."""
+
+    kind: Literal["declare-lost"] = "declare-lost"
+    node: str
+    silent_s: Seconds
+    attempts: tuple[tuple[str, int], ...] = ()
+    reason: Reason
+
+
+class Clear(Wire):
+    """A lost attempt is out for certain: its job may start again."""
+
+    kind: Literal["clear"] = "clear"
+    job: str
+    attempt: int
+    lost_s: Seconds = 0.0
+
+
+class Note(Wire):
+    """Tell the operator; nothing changes."""
+
+    kind: Literal["note"] = "note"
+    subject: str
+    reason: Reason
+
+
+class Explain(Wire):
+    """The reason why the job waits has changed."""
+
+    kind: Literal["explain"] = "explain"
+    job: str
+    reason: Reason
+
+
+class WakeAgent(Wire):
+    """Start the agent of an owned node that has none running."""
+
+    kind: Literal["wake-agent"] = "wake-agent"
+    node: str
+
+
+class PostStart(Wire):
+    """Put the attempt's start order into its agent's mailbox (again, after a crash)."""
+
+    kind: Literal["post-start"] = "post-start"
+    job: str
+    attempt: int
+
+
+class PostStop(Wire):
+    """Put the attempt's stop order into its agent's mailbox (again, after a crash)."""
+
+    kind: Literal["post-stop"] = "post-stop"
+    job: str
+    attempt: int
+
+
+Step = Annotated[
+    Place
+    | AskToStop
+    | Park
+    | GiveUp
+    | Drop
+    | DeclareLost
+    | Clear
+    | Note
+    | Explain
+    | WakeAgent
+    | PostStart
+    | PostStop,
+    Field(discriminator="kind"),
+]
+
+
+class Scored(Wire):
+    """One place and what each named score gave it; scores are in [0, 1]."""
+
+    placement: Placement
+    scores: dict[str, float]
+    total: float
+
+
+class Decision(Wire):
+    """Why one job got its place, or none: kept with the round."""
+
+    job: str
+    chosen: Scored | None = None
+    rivals: tuple[Scored, ...] = ()
+    """The best three others."""
+    refused: dict[Code, int] = {}
+    """How many nodes refused, by code."""
+    nearest: Refusal | None = None
+    """The refusal that was closest to a yes."""
+    nearest_node: str | None = None
+
+
+class Plan(Wire):
+    """What should happen, and why. Empty steps: nothing to do."""
+
+    version: int
+    """Of the world it was made from."""
+    steps: tuple[Step, ...] = ()
+    decisions: tuple[Decision, ...] = ()
+    look_again_at: Instant | None = None
+    """When the same world would give another plan because time has passed; None: never."""
+
+
+class Round(Wire):
+    """A stored planning round: enough to run it again and compare bit for bit."""
+
+    number: int
+    """Given by the store; 0 before that."""
+    version: int
+    now: Instant
+    seed: int
+    epoch: int
+    order: str
+    score: str
+    settings: str
+    """Planning settings as JSON."""
+    sightings: str
+    """Sightings as JSON."""
+    plan: Plan

@@ -1,0 +1,84 @@
+"""Why something was decided, in a code from a closed list and a sentence with numbers."""
+
+from enum import StrEnum
+
+from cloudwhale.model.value import Value
+
+
+class Code(StrEnum):
+    """Every reason that a decision can carry; the README prints this list."""
+
+    # placed
+    PLACED = "placed"
+    RESUMES = "resumes"
+    # why not on this node (refusals)
+    NO_SUCH_GPU = "no-such-gpu"
+    GPU_MEMORY = "gpu-memory"
+    GPU_SHARE = "gpu-share"
+    GPU_COUNT = "gpu-count"
+    CPU = "cpu"
+    MEMORY = "memory"
+    DISK = "disk"
+    LABELS = "labels"
+    EXCLUDED = "excluded"
+    MOUNTS = "mounts"
+    RUNTIME = "runtime"
+    MARKET = "market"
+    NODE_NOT_READY = "node-not-ready"
+    NODE_DRAINS = "node-drains"
+    GANG = "gang"
+    # why still waiting
+    NO_NODES = "no-nodes"
+    NO_ROOM_NOW = "no-room-now"
+    NOTHING_FITS = "nothing-fits"
+    BEHIND_OTHERS = "behind-others"
+    WAITS_FOR_JOB = "waits-for-job"
+    BACKOFF = "backoff"
+    RECOVERING = "recovering"
+    # why parked, failed or stopped
+    DEPENDENCY_FAILED = "dependency-failed"
+    DEADLINE_PASSED = "deadline-passed"
+    MAX_DURATION = "max-duration"
+    RETRIES_SPENT = "retries-spent"
+    SECRET_MISSING = "secret-missing"
+    COMMAND_FAILED = "command-failed"
+    COMMAND_NOT_FOUND = "command-not-found"
+    SETUP_FAILED = "setup-failed"
+    OUT_OF_MEMORY = "out-of-memory"
+    DISK_FULL = "disk-full"
+    NODE_LOST = "node-lost"
+    SHIM_LOST = "shim-lost"
+    RESTORE_FAILED = "restore-failed"
+    START_FAILED = "start-failed"
+    USER_ASKED = "user-asked"
+    PAUSED = "paused"
+    PREEMPTED = "preempted"
+    # money
+    OVER_BUDGET = "over-budget"
+    SOFT_LINE = "soft-line"
+    WOULD_STRAND_STARTED_WORK = "would-strand-started-work"
+    # notes
+    CHECKPOINT_LATE = "checkpoint-late"
+    STALE_ATTEMPT = "stale-attempt"
+    CLOCK_WENT_BACK = "clock-went-back"
+    FINISHED = "finished"
+
+
+class Reason(Value):
+    """Why, with the numbers, and what would change it."""
+
+    code: Code
+    says: str
+    change: str = ""
+    """What a person (or time) could change so that the decision differs; empty when nothing."""
+
+
+class Refusal(Value):
+    """Why a job cannot be at a place; `can_wait` tells "not now" from "never"."""
+
+    code: Code
+    says: str
+    can_wait: bool
+    change: str = ""
+    shortfall: float = 0.0
+    """How far off, as a fraction of what was asked: the nearest miss is the smallest."""

@@ -1,0 +1,59 @@
+"""All that one planning round may know, frozen: version, now, jobs, nodes, money."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from cloudwhale.model.job import Job, JobState
+from cloudwhale.model.node import Node
+from cloudwhale.model.offer import Offer
+from cloudwhale.model.rental import Rental
+from cloudwhale.model.run import Run
+from cloudwhale.model.units import Instant, MicroUsd, Seconds
+from cloudwhale.model.value import Value
+
+
+class Account(Value):
+    """A payer's money: a bound, what is set aside and what is gone."""
+
+    payer: str
+    limit: MicroUsd | None = None
+    """None: nothing may be reserved."""
+    reserved: MicroUsd = MicroUsd(0)
+    spent: MicroUsd = MicroUsd(0)
+    soft: float = 0.9
+    """Share of the limit at which nothing new is rented."""
+
+
+class Sighting(Value):
+    """What was seen of a node since the last round; kept with the round, not an event."""
+
+    node: str
+    heard_at: Instant
+    """When its agent last said anything, by this host's clock."""
+    agent_alive: bool | None = None
+    """For nodes whose agent we start ourselves: whether it runs; None where we cannot see."""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """A snapshot. Mappings are never changed once a world holds them."""
+
+    version: int
+    """Number of the newest event that it has seen."""
+    now: Instant
+    seed: int = 0
+    jobs: Mapping[str, Job] = field(default_factory=dict[str, Job])
+    """Every job that has not ended, by id."""
+    ended: Mapping[str, JobState] = field(default_factory=dict[str, JobState])
+    """How the jobs ended that a live job waits for, by id."""
+    nodes: Mapping[str, Node] = field(default_factory=dict[str, Node])
+    runs: Mapping[str, Run] = field(default_factory=dict[str, Run])
+    """Runs that have a live job or an open rental."""
+    rentals: Mapping[str, Rental] = field(default_factory=dict[str, Rental])
+    accounts: Mapping[str, Account] = field(default_factory=dict[str, Account])
+    offers: tuple[Offer, ...] = ()
+    sightings: Mapping[str, Sighting] = field(default_factory=dict[str, Sighting])
+    durations: Mapping[tuple[str, str], tuple[Seconds, ...]] = field(
+        default_factory=dict[tuple[str, str], tuple[Seconds, ...]]
+    )
+    """Run times of ended jobs by family, newest last."""

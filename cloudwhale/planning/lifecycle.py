@@ -1,0 +1,199 @@
+"""The states of a job and of a rental as tables: which event leads where, and why."""
+
+from cloudwhale.model import event as e
+from cloudwhale.model.job import ENDED, Job, JobState, Wish
+from cloudwhale.model.rental import RentalState
+from cloudwhale.spi.errors import IllegalTransition
+
+PENDING, STARTING, RUNNING = JobState.PENDING, JobState.STARTING, JobState.RUNNING
+RECOVERING, PAUSED, PARKED = JobState.RECOVERING, JobState.PAUSED, JobState.PARKED
+COMPLETED, FAILED, CANCELLED = JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED
+
+TRANSITIONS: dict[tuple[JobState, type[e.OfJob]], JobState] = {
+    (PENDING, e.Placed): STARTING,  # the plan gave it a place
+    (PENDING, e.Waits): PENDING,  # why it waits has changed
+    (PENDING, e.Parked): PARKED,  # nothing to do until a person acts
+    (PENDING, e.GaveUp): FAILED,  # it can never run: its dependency failed
+    (PENDING, e.CancelAsked): PENDING,  # the next round drops it
+    (PENDING, e.PauseAsked): PENDING,  # the next round sets it aside
+    (PENDING, e.ResumeAsked): PENDING,  # takes a pause back that no round has seen yet
+    (PENDING, e.Cancelled): CANCELLED,  # as somebody asked, nothing was running
+    (PENDING, e.Paused): PAUSED,  # as somebody asked, nothing was running
+    (STARTING, e.OrderPosted): STARTING,  # its order lies in the mailbox
+    (STARTING, e.StopPosted): STARTING,  # the order to stop lies in the mailbox
+    (STARTING, e.Started): RUNNING,  # the agent says so, nobody else
+    (STARTING, e.CheckpointSaved): STARTING,  # it saves faster than its start is told
+    (STARTING, e.Finished): COMPLETED,  # its start and end were told in one breath
+    (STARTING, e.Failed): FAILED,  # it could not be started
+    (STARTING, e.Retried): PENDING,  # it could not be started here; elsewhere perhaps
+    (STARTING, e.Cancelled): CANCELLED,  # stopped before it ran
+    (STARTING, e.Paused): PAUSED,  # stopped before it ran
+    (STARTING, e.GaveWay): PENDING,  # stopped before it ran
+    (STARTING, e.AttemptLost): RECOVERING,  # its node fell silent
+    (STARTING, e.CancelAsked): STARTING,  # a stop order goes out
+    (STARTING, e.PauseAsked): STARTING,  # a stop order goes out
+    (STARTING, e.ResumeAsked): STARTING,  # too late to take a stop back: it pends again after
+    (STARTING, e.StopWished): STARTING,  # a stop order goes out
+    (RUNNING, e.OrderPosted): RUNNING,  # the answer was faster than the note of the question
+    (RUNNING, e.StopPosted): RUNNING,  # the order to stop lies in the mailbox
+    (RUNNING, e.Started): RUNNING,  # an agent that adopted it says so again
+    (RUNNING, e.CheckpointSaved): RUNNING,  # the place to resume from moves on
+    (RUNNING, e.Finished): COMPLETED,  # its process ended with 0
+    (RUNNING, e.Failed): FAILED,  # it ended badly and is not tried again
+    (RUNNING, e.Retried): PENDING,  # it ended badly and is tried again
+    (RUNNING, e.Cancelled): CANCELLED,  # stopped, as somebody asked
+    (RUNNING, e.Paused): PAUSED,  # stopped, as somebody asked
+    (RUNNING, e.GaveWay): PENDING,  # stopped for a job of higher priority
+    (RUNNING, e.AttemptLost): RECOVERING,  # its node fell silent
+    (RUNNING, e.CancelAsked): RUNNING,  # a stop order goes out
+    (RUNNING, e.PauseAsked): RUNNING,  # a stop order goes out
+    (RUNNING, e.ResumeAsked): RUNNING,  # too late to take a stop back: it pends again after
+    (RUNNING, e.StopWished): RUNNING,  # a stop order goes out
+    (RECOVERING, e.OrderPosted): RECOVERING,  # noted late
+    (RECOVERING, e.StopPosted): RECOVERING,  # noted late
+    (RECOVERING, e.Started): RUNNING,  # the node is back, and the attempt ran on
+    (RECOVERING, e.CheckpointSaved): RECOVERING,  # published before the silence, read after
+    (RECOVERING, e.Finished): COMPLETED,  # it won the race
+    (RECOVERING, e.Failed): FAILED,  # the old agent said how it ended
+    (RECOVERING, e.Retried): PENDING,  # the old agent said how it ended
+    (RECOVERING, e.Cleared): PENDING,  # the old attempt is out for certain
+    (RECOVERING, e.Waits): RECOVERING,  # why its next attempt waits has changed
+    (RECOVERING, e.Cancelled): CANCELLED,  # the old attempt is out, and nobody wants another
+    (RECOVERING, e.Paused): PAUSED,  # the old attempt is out; the next waits for a person
+    (RECOVERING, e.GaveWay): PENDING,  # it stopped as it was asked to before the silence
+    (RECOVERING, e.CancelAsked): RECOVERING,  # takes effect when the old attempt is out
+    (RECOVERING, e.PauseAsked): RECOVERING,  # takes effect when the old attempt is out
+    (RECOVERING, e.ResumeAsked): RECOVERING,  # takes a pause back
+    (PAUSED, e.ResumeAsked): PENDING,  # a person wants it to go on
+    (PAUSED, e.PauseAsked): PAUSED,  # it is already
+    (PAUSED, e.CancelAsked): PAUSED,  # the next round drops it
+    (PAUSED, e.Cancelled): CANCELLED,  # as somebody asked
+    (PARKED, e.ResumeAsked): PENDING,  # a person has acted
+    (PARKED, e.PauseAsked): PARKED,  # nothing runs anyway
+    (PARKED, e.CancelAsked): PARKED,  # the next round drops it
+    (PARKED, e.Cancelled): CANCELLED,  # as somebody asked
+}
+"""Every edge of a job's life; a pair that is missing is a bug, not a wish."""
+
+RENTAL_TRANSITIONS: dict[RentalState, frozenset[RentalState]] = {
+    RentalState.RESERVED: frozenset(
+        # the launch was called, or was refused: its money goes back
+        {RentalState.REQUESTED, RentalState.RETURNED}
+    ),
+    RentalState.REQUESTED: frozenset(
+        {RentalState.BOOTING, RentalState.RETURNED, RentalState.NEEDS_ATTENTION}
+    ),
+    RentalState.BOOTING: frozenset(
+        {RentalState.READY, RentalState.DRAINING, RentalState.LOST, RentalState.NEEDS_ATTENTION}
+    ),
+    RentalState.READY: frozenset(
+        {RentalState.DRAINING, RentalState.LOST, RentalState.NEEDS_ATTENTION}
+    ),
+    RentalState.DRAINING: frozenset(
+        {RentalState.RETURNED, RentalState.LOST, RentalState.NEEDS_ATTENTION}
+    ),
+    RentalState.LOST: frozenset({RentalState.RETURNED, RentalState.NEEDS_ATTENTION}),
+    # retried for ever, never forgotten
+    RentalState.NEEDS_ATTENTION: frozenset({RentalState.RETURNED}),
+    RentalState.RETURNED: frozenset(),
+}
+
+
+def apply(job: Job, event: e.OfJob) -> Job:
+    """Return the job after an event; the same job when the event is of an older attempt.
+
+    An ended job swallows what is said of it late. A pair that the table lacks raises
+    IllegalTransition.
+    """
+    if job.state in ENDED or (isinstance(event, e.OfAttempt) and _is_stale(job, event)):
+        return job
+    target = TRANSITIONS.get((job.state, type(event)))
+    if target is None:
+        raise IllegalTransition(
+            f"job {job.id} is {job.state} (attempt {job.attempt}) and cannot meet "
+            f"{type(event).__name__}: {event.model_dump_json(exclude={'first'})}"
+        )
+    changes = _changes(job, event)
+    if target in ENDED:
+        changes["ended_at"] = event.at
+    return job.but(state=target, **changes)
+
+
+def _is_stale(job: Job, event: e.OfAttempt) -> bool:
+    if isinstance(event, e.Placed):
+        return event.attempt != job.attempt + 1
+    return event.attempt != job.attempt or job.state not in _HOLDING
+
+
+_HOLDING = (STARTING, RUNNING, RECOVERING)
+
+
+def _changes(job: Job, event: e.OfJob) -> dict[str, object]:
+    """Return the fields, the state excluded, that an event replaces."""
+    match event:
+        case e.Placed():
+            return {
+                "attempt": event.attempt, "placement": event.placement, "reason": event.reason,
+                "placed_at": event.at, "order_posted": False, "stop_posted": False,
+                "started_at": None, "not_before": None, "late_said": False,
+            }  # fmt: skip
+        case e.OrderPosted():
+            return {"order_posted": True}
+        case e.StopPosted():
+            return {"stop_posted": True}
+        case e.Started():
+            first = job.first_started_at if job.first_started_at is not None else event.at
+            return {
+                "started_at": job.started_at if job.started_at is not None else event.at,
+                "first_started_at": first, "order_posted": True,
+            }  # fmt: skip
+        case e.CheckpointSaved():
+            return {"checkpoint": _newer(job, event), "late_said": False}
+        case e.CancelAsked():
+            return {"wish": Wish.CANCEL}
+        case e.PauseAsked():
+            return {} if job.wish is Wish.CANCEL else {"wish": Wish.PAUSE}
+        case e.ResumeAsked():
+            return _resumed(job)
+        case e.StopWished():
+            return {} if job.wish else {"wish": Wish(event.wish), "reason": event.reason}
+        case _:
+            return _left(job, event)
+
+
+def _newer(job: Job, event: e.CheckpointSaved) -> object:
+    old, new = job.checkpoint, event.checkpoint
+    is_newer = old is None or (new.attempt, new.seq) > (old.attempt, old.seq)
+    return new if is_newer else old
+
+
+def _resumed(job: Job) -> dict[str, object]:
+    """A pause is taken back; once its stop order is out it becomes "stop, then start again"."""
+    if job.wish is not Wish.PAUSE:
+        return {}
+    holds_a_place = job.state in (STARTING, RUNNING)
+    return {"wish": Wish.GIVE_WAY if holds_a_place and job.stop_posted else None}
+
+
+def _left(job: Job, event: e.OfJob) -> dict[str, object]:
+    """Return what changes when a job leaves its place, or only why it waits."""
+    reason = getattr(event, "reason", None) or job.reason
+    if isinstance(event, e.Waits | e.AttemptLost):
+        return {"reason": reason}
+    ran_s = max(0.0, event.at - job.started_at) if job.started_at is not None else 0.0
+    changes: dict[str, object] = {
+        "reason": reason, "wish": None, "run_s": job.run_s + ran_s,
+        "lost_s": job.lost_s + getattr(event, "lost_s", 0.0),
+        "exit_code": getattr(event, "exit_code", job.exit_code),
+    }  # fmt: skip
+    if isinstance(event, e.Cleared):
+        # A wish that came while the node was silent still holds.
+        changes["wish"] = job.wish if job.wish in (Wish.CANCEL, Wish.PAUSE) else None
+    if isinstance(event, e.Retried):
+        changes["not_before"] = event.not_before
+        changes["retries"] = job.retries + event.counts
+    if isinstance(event, e.Retried | e.Cleared | e.GaveWay):
+        changes["interruptions"] = job.interruptions + 1
+    if not isinstance(event, e.Finished | e.Failed):
+        changes["placement"], changes["started_at"] = None, None
+    return changes

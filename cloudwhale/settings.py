@@ -1,0 +1,117 @@
+"""What a user can set: one model, units in every name; environment over files.
+
+Read by hand with tomllib rather than pydantic-settings, whose import alone costs 0.2 s of the
+0.25 s that a command may take.
+"""
+
+import difflib
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from cloudwhale.model.units import Seconds
+from cloudwhale.model.value import Value
+from cloudwhale.spi.errors import SettingsError
+
+PREFIX = "CLOUDWHALE_"
+
+
+class Settings(Value):
+    """Every setting with its default; the name in the environment is CLOUDWHALE_ and upper case."""
+
+    home: Path
+    """Local state: database, mailbox of this host, keys."""
+    database: str = ""
+    """SQLAlchemy URL; empty: SQLite in `home`."""
+    mailbox: str = ""
+    """Object store URL; empty: a folder in `home`."""
+    node: str = ""
+    """Name of this host; empty: its host name."""
+    devices: tuple[str, ...] = ()
+    """Declared stand-ins for hosts without GPUs: "2x RTX4090 24GB"."""
+    cpu: float | None = None
+    """CPUs of this host that jobs may use; None: all."""
+    memory_gib: float | None = None
+    """Memory of this host that jobs may use; None: all."""
+    labels: dict[str, str] = {}
+    order: str = "priority"
+    score: str = "best-fit"
+    seed: int = 0
+    attempt_lease_s: Seconds = 600.0
+    """Silence of the store or the agent after which an attempt counts as lost."""
+    clock_skew_s: Seconds = 30.0
+    """How far two clocks may differ."""
+    value_of_time_usd_h: float | None = None
+    budget_soft_share: float = 0.9
+    user: str = ""
+
+
+def default_home() -> Path:
+    """Return the user's data directory for cloudwhale; CLOUDWHALE_HOME moves it."""
+    moved = os.environ.get(PREFIX + "HOME")
+    if moved:
+        return Path(moved).expanduser().absolute()
+    import platformdirs
+
+    return Path(platformdirs.user_data_dir("cloudwhale"))
+
+
+def load(folder: Path, environment: Mapping[str, str] | None = None) -> Settings:
+    """Return the settings that hold in a folder; raise SettingsError for a wrong one."""
+    env = os.environ if environment is None else environment
+    found: dict[str, Any] = {}
+    origin: dict[str, str] = {}
+    for file in (_user_file(env), folder / "cloudwhale.toml"):
+        for key, value in _read(file).items():
+            found[key], origin[key] = value, str(file)
+    for key in Settings.model_fields:
+        value = env.get(PREFIX + key.upper())
+        if value is not None:
+            found[key], origin[key] = _from_text(key, value), f"${PREFIX}{key.upper()}"
+    found.setdefault("home", default_home())
+    return _checked(found, origin)
+
+
+def _user_file(env: Mapping[str, str]) -> Path:
+    config = env.get("XDG_CONFIG_HOME") or str(Path(env.get("HOME", "/")) / ".config")
+    return Path(config) / "cloudwhale" / "cloudwhale.toml"
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text())
+    except FileNotFoundError:
+        return {}
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{file}: {error}", "Mend the file; it is TOML.") from error
+    except OSError as error:
+        raise SettingsError(f"{file} cannot be read: {error.strerror}") from error
+
+
+def _from_text(key: str, value: str) -> Any:
+    if key == "devices":
+        return [part.strip() for part in value.split(",") if part.strip()]
+    if key == "labels":
+        return dict(part.split("=", 1) for part in value.split(",") if "=" in part)
+    return value
+
+
+def _checked(found: dict[str, Any], origin: dict[str, str]) -> Settings:
+    for key in found:
+        if key not in Settings.model_fields:
+            close = difflib.get_close_matches(key, Settings.model_fields, 1)
+            hint = f"Did you mean {close[0]}?" if close else "Remove it."
+            raise SettingsError(f"{origin[key]}: unknown setting {key!r}", hint)
+    try:
+        settings = Settings.model_validate(found)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = str(first["loc"][0])
+        raise SettingsError(
+            f"{origin.get(key, key)}: {key} = {first['input']!r}: {first['msg']}"
+        ) from error
+    return settings.but(home=settings.home.expanduser().absolute())

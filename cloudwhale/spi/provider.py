@@ -1,0 +1,87 @@
+"""What the house asks of those who have machines."""
+
+from collections.abc import Sequence
+from typing import Literal, Protocol
+
+from cloudwhale.model.node import Facts
+from cloudwhale.model.offer import Offer
+from cloudwhale.model.units import Instant, Seconds
+from cloudwhale.model.value import Value
+
+
+class LaunchRequest(Value):
+    """One machine to be had; repeating it with the same `request_id` changes nothing."""
+
+    request_id: str
+    node: str
+    """Name that its agent reports under."""
+    offer: Offer | None
+    """None for an owned machine: start its agent."""
+    mailbox: str
+    """URL of the object store that controller and agent meet in."""
+    home: str
+    """Folder of the agent's own state, for machines that share this host's disk."""
+    stop_at: Instant | None = None
+    """When the provider itself must end the machine; None for owned ones."""
+
+
+class Machine(Value):
+    """A machine as the provider sees it now."""
+
+    id: str
+    node: str
+    state: Literal["starting", "running", "stopping", "gone"]
+    facts: Facts | None = None
+    stop_at: Instant | None = None
+
+
+class Leftover(Value):
+    """Something of ours that exists at the provider and may cost money."""
+
+    id: str
+    what: str
+    node: str | None = None
+
+
+class Check(Value):
+    """A row for `doctor`: what was looked at, whether it is well, how to mend it."""
+
+    name: str
+    state: Literal["ok", "warning", "failed"]
+    says: str
+    remedy: str = ""
+
+
+class Provider(Protocol):
+    """Machines to have; five verbs, `extend` and `check`."""
+
+    def offers(self, now: Instant) -> Sequence[Offer]:
+        """Return what could be rented now; empty for providers of owned machines."""
+        ...
+
+    def launch(self, request: LaunchRequest) -> Machine:
+        """Start a machine; idempotent by request id; raise TryAnother, Denied or Unreachable."""
+        ...
+
+    def machines(self) -> Sequence[Machine]:
+        """Return every machine of ours; may be old or partial."""
+        ...
+
+    def extend(self, machine: str, stop_at: Instant) -> Instant | Literal["fixed"]:
+        """Move the provider's own stop; return the stop now in force, or that it is fixed."""
+        ...
+
+    def terminate(self, machine: str) -> None:
+        """End a machine; one that is gone already is success."""
+        ...
+
+    def leftovers(self) -> Sequence[Leftover]:
+        """Return what exists and belongs to no live machine of ours."""
+        ...
+
+    def check(self) -> Sequence[Check]:
+        """Look at what this provider needs; takes seconds at most."""
+        ...
+
+
+TERMINATE_GRACE_S: Seconds = 30.0  # an agent lands its jobs' last checkpoint in this time

@@ -1,0 +1,119 @@
+"""What the house asks of the place where truth is kept."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
+
+from cloudwhale.model.event import Event
+from cloudwhale.model.job import Job, JobState
+from cloudwhale.model.plan import Decision, Round
+from cloudwhale.model.run import Run
+from cloudwhale.model.units import Instant
+from cloudwhale.model.value import Value
+from cloudwhale.model.world import World
+
+
+class Told(Value):
+    """A stored event with its number."""
+
+    seq: int
+    event: Event
+
+
+class JobQuery(Value):
+    """Which jobs to return, newest first."""
+
+    run: str | None = None
+    project: str | None = None
+    states: tuple[JobState, ...] = ()
+    """Empty: any."""
+    names_or_ids: tuple[str, ...] = ()
+    """Ids, unique beginnings of ids, or names (a name gives every job of that name)."""
+    limit: int | None = None
+
+
+class Store(Protocol):
+    """Events appended, state derived; every verb raises StoreUnusable with a sentence."""
+
+    def append(self, events: Iterable[Event], *, epoch: int | None = None) -> int:
+        """Store events all or none, apply them to the state, and return the newest number.
+
+        With an epoch: raise Fenced when it is no longer the newest. An event that a thing's
+        state has no edge for raises IllegalTransition and nothing is stored.
+        """
+        ...
+
+    def version(self) -> int:
+        """Return the newest event's number; cheap, called many times a second."""
+        ...
+
+    def world(self, now: Instant) -> World:
+        """Return the world without sightings and offers; cached, costs what has changed."""
+        ...
+
+    def world_at(self, version: int, now: Instant) -> World:
+        """Return the world as it was after an event, by applying the events again."""
+        ...
+
+    def record(self, round: Round, events: Iterable[Event], *, epoch: int) -> int:
+        """Store a round and the events it leads to, all or none; return the round's number.
+
+        Raise StaleWorld when an event was stored since the round's version, other than by
+        this epoch's holder.
+        """
+        ...
+
+    def jobs(self, query: JobQuery) -> Sequence[Job]:
+        """Return jobs, newest first; does not read more rows than it returns."""
+        ...
+
+    def run(self, run: str) -> Run | None:
+        """Return a run by id."""
+        ...
+
+    def unfinished_run(self, folder: str, digest: str) -> Run | None:
+        """Return the newest run of this folder and digest that has a live job, if any."""
+        ...
+
+    def counts(self, run: str | None = None) -> Mapping[JobState, int]:
+        """Return how many jobs are in each state; summed by the database."""
+        ...
+
+    def spent(self, run: str) -> Mapping[str | None, int]:
+        """Return micro-dollars charged to a run, by job (None: the run's own)."""
+        ...
+
+    def events(self, subject: str, *, after: int = 0) -> Sequence[Told]:
+        """Return what happened to a job, a node, a run or a rental, oldest first."""
+        ...
+
+    def since(self, seq: int, limit: int = 1000) -> Sequence[Told]:
+        """Return every event after a number, oldest first."""
+        ...
+
+    def rounds(self, job: str) -> Sequence[tuple[Round, Decision | None]]:
+        """Return the rounds that said something of a job, oldest first."""
+        ...
+
+    def round(self, number: int) -> Round | None:
+        """Return a round by number."""
+        ...
+
+    def seal(self, run: str, secrets: Mapping[str, bytes]) -> None:
+        """Keep sealed secrets of a run."""
+        ...
+
+    def sealed(self, run: str) -> Mapping[str, bytes]:
+        """Return the sealed secrets of a run, by name."""
+        ...
+
+    def read_to(self) -> Mapping[str, int]:
+        """Return up to which number each node's inbox was read."""
+        ...
+
+    def new_epoch(self, holder: str, now: Instant) -> int:
+        """Begin the next epoch; the caller holds the lock."""
+        ...
+
+    def close(self) -> None:
+        """Let go of connections; may be called twice."""
+        ...
