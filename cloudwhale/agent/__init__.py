@@ -1,0 +1,1 @@
+"""The program on every machine: pulls orders, runs jobs, saves checkpoints."""

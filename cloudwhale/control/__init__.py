@@ -1,0 +1,1 @@
+"""Making it happen: clock, database, network."""

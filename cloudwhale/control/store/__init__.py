@@ -1,0 +1,1 @@
+"""Where truth is kept."""

@@ -1,0 +1,1 @@
+"""How controller and agents meet: documents in an object store."""

@@ -1,0 +1,1 @@
+"""What things are: values only."""

@@ -1,0 +1,1 @@
+"""What should happen: pure functions from a world to a plan."""

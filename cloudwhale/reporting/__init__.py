@@ -1,0 +1,1 @@
+"""Reads what was decided and paid."""

@@ -1,0 +1,1 @@
+"""Another world, the same house."""

@@ -1,0 +1,1 @@
+"""What the house asks of others: protocols and their errors."""
