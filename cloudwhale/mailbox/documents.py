@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
-from cloudwhale.model.job import Checkpoint, CheckpointRule
+from cloudwhale.model.job import Checkpoint, CheckpointRule, Ending
 from cloudwhale.model.node import Device, Facts
 from cloudwhale.model.reason import Code
 from cloudwhale.model.units import GiB, Instant, Seconds
@@ -122,19 +122,6 @@ class CheckpointPublished(AttemptReport):
 
     kind: Literal["checkpoint"] = "checkpoint"
     checkpoint: Checkpoint
-
-
-Ending = Literal[
-    "exited",
-    "stopped",
-    "not-found",
-    "setup-failed",
-    "oom",
-    "disk-full",
-    "shim-lost",
-    "restore-failed",
-    "start-failed",
-]
 
 
 class AttemptEnded(AttemptReport):

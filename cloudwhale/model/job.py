@@ -183,6 +183,13 @@ class Checkpoint(Value):
     """Key of its manifest in the store."""
 
 
+Ending = Literal[
+    "exited", "stopped", "not-found", "setup-failed", "oom", "disk-full", "shim-lost",
+    "restore-failed", "start-failed",
+]  # fmt: skip
+"""How an attempt ended, as its agent saw it; `stopped` is: after a stop order."""
+
+
 class Job(Value):
     """What became of a job."""
 

@@ -74,11 +74,12 @@ class Clear(Wire):
     lost_s: Seconds = 0.0
 
 
-class Note(Wire):
-    """Tell the operator; nothing changes."""
+class Late(Wire):
+    """Report that a job has saved nothing for twice its interval."""
 
-    kind: Literal["note"] = "note"
-    subject: str
+    kind: Literal["late"] = "late"
+    job: str
+    attempt: int
     reason: Reason
 
 
@@ -121,7 +122,7 @@ Step = Annotated[
     | Drop
     | DeclareLost
     | Clear
-    | Note
+    | Late
     | Explain
     | WakeAgent
     | PostStart

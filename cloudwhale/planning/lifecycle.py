@@ -186,9 +186,12 @@ def _left(job: Job, event: e.OfJob) -> dict[str, object]:
         "lost_s": job.lost_s + getattr(event, "lost_s", 0.0),
         "exit_code": getattr(event, "exit_code", job.exit_code),
     }  # fmt: skip
-    if isinstance(event, e.Cleared):
-        # A wish that came while the node was silent still holds.
-        changes["wish"] = job.wish if job.wish in (Wish.CANCEL, Wish.PAUSE) else None
+    if isinstance(event, e.Retried | e.Cleared | e.GaveWay) and job.wish in (
+        Wish.CANCEL,
+        Wish.PAUSE,
+    ):
+        # It came while the attempt's end was on its way: the next round carries it out.
+        changes["wish"] = job.wish
     if isinstance(event, e.Retried):
         changes["not_before"] = event.not_before
         changes["retries"] = job.retries + event.counts

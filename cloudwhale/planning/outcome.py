@@ -1,0 +1,116 @@
+"""What the end of an attempt means for its job: finished, retried, failed, set aside or gone."""
+
+from dataclasses import dataclass
+
+from cloudwhale.model import event as e
+from cloudwhale.model.job import Ending, Job, RetryCause, Wish
+from cloudwhale.model.reason import Code, Reason
+from cloudwhale.model.units import Instant, Seconds
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How an attempt ended, as its agent saw it."""
+
+    attempt: int
+    how: Ending
+    exit_code: int | None
+    says: str
+    unsaved_s: Seconds
+
+
+_CODES: dict[Ending, Code] = {
+    "exited": Code.COMMAND_FAILED,
+    "stopped": Code.COMMAND_FAILED,
+    "not-found": Code.COMMAND_NOT_FOUND,
+    "setup-failed": Code.SETUP_FAILED,
+    "oom": Code.OUT_OF_MEMORY,
+    "disk-full": Code.DISK_FULL,
+    "shim-lost": Code.SHIM_LOST,
+    "restore-failed": Code.RESTORE_FAILED,
+    "start-failed": Code.START_FAILED,
+}
+
+_CAUSES: dict[Ending, RetryCause] = {
+    "exited": RetryCause.ERROR,
+    "stopped": RetryCause.PREEMPTION,
+    "setup-failed": RetryCause.ERROR,
+    "not-found": RetryCause.ERROR,
+    "disk-full": RetryCause.ERROR,
+    "oom": RetryCause.OOM,
+    "shim-lost": RetryCause.NODE_LOSS,
+    "restore-failed": RetryCause.NODE_LOSS,
+    "start-failed": RetryCause.NODE_LOSS,
+}
+
+_REMEDIES: dict[Code, str] = {
+    Code.COMMAND_FAILED: "see `cloudwhale logs {job}`; retry.on: [error] would try it again",
+    Code.COMMAND_NOT_FOUND: "install it in `setup`, or give its whole path in `command`",
+    Code.SETUP_FAILED: "see `cloudwhale logs {job}`; mend `setup`",
+    Code.OUT_OF_MEMORY: "ask for more in resources.memory",
+    Code.DISK_FULL: "free disk on the node, or ask for resources.disk so that another is chosen",
+    Code.SHIM_LOST: "nothing: somebody killed the process that watches the job",
+    Code.RESTORE_FAILED: "nothing: the next try restores again; see `cloudwhale logs {job}`",
+    Code.START_FAILED: "see the agent's log on the node",
+}
+
+
+def meaning(job: Job, end: End, at: Instant) -> e.OfJob:
+    """Return the event that the end of the job's attempt leads to."""
+    if end.how == "exited" and end.exit_code == 0:
+        return e.Finished(at=at, job=job.id, attempt=end.attempt)
+    if job.wish is Wish.CANCEL:
+        return e.Cancelled(at=at, job=job.id, reason=_asked(Code.USER_ASKED, "cancelled", end))
+    if job.wish is Wish.PAUSE:
+        return e.Paused(at=at, job=job.id, reason=_asked(Code.PAUSED, "paused", end))
+    if job.wish is Wish.LIMIT:
+        return _over_limit(job, end, at)
+    if job.wish is Wish.GIVE_WAY:
+        reason = Reason(code=Code.PREEMPTED, says="gave way", change="room for it becomes free")
+        return e.GaveWay(
+            at=at, job=job.id, attempt=end.attempt, reason=reason, lost_s=end.unsaved_s
+        )
+    return _failed_or_retried(job, end, at)
+
+
+def _asked(code: Code, what: str, end: End) -> Reason:
+    code_text = "" if end.exit_code is None else f"; its process ended with {end.exit_code}"
+    change = "`cloudwhale resume` queues it again" if code is Code.PAUSED else ""
+    return Reason(code=code, says=f"{what}, as asked{code_text}", change=change)
+
+
+def _over_limit(job: Job, end: End, at: Instant) -> e.Failed:
+    reason = Reason(
+        code=Code.MAX_DURATION,
+        says=f"ran for its max_duration of {job.spec.max_duration_s or 0:g} s and was stopped",
+        change="raise max_duration and submit it again",
+    )
+    return e.Failed(at=at, job=job.id, attempt=end.attempt, exit_code=end.exit_code, reason=reason)
+
+
+def _failed_or_retried(job: Job, end: End, at: Instant) -> e.Failed | e.Retried:
+    cause = _CAUSES[end.how]
+    code = _CODES[end.how]
+    says = end.says or f"its process ended with {end.exit_code}"
+    rule = job.spec.retry
+    if cause in rule.on and job.retries < rule.max:
+        reason = Reason(
+            code=code,
+            says=f"{says}; retry {job.retries + 1} of {rule.max} in {rule.backoff_s:g} s",
+            change="the wait ends",
+        )
+        return e.Retried(
+            at=at, job=job.id, attempt=end.attempt, exit_code=end.exit_code, reason=reason,
+            not_before=at + rule.backoff_s, lost_s=end.unsaved_s,
+        )  # fmt: skip
+    if cause in rule.on and rule.max > 0:
+        code, says = Code.RETRIES_SPENT, f"{says}; all {rule.max} retries are spent"
+    reason = Reason(code=code, says=says, change=_remedy(code, job))
+    return e.Failed(
+        at=at, job=job.id, attempt=end.attempt, exit_code=end.exit_code, reason=reason,
+        lost_s=end.unsaved_s,
+    )  # fmt: skip
+
+
+def _remedy(code: Code, job: Job) -> str:
+    return _REMEDIES.get(code, "see `cloudwhale logs {job}`").format(job=job.id)

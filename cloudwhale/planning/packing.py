@@ -1,0 +1,130 @@
+"""Puts waiting jobs on the machines we have, one class of equal jobs after another."""
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+
+from cloudwhale.model.job import Job, JobSpec, Placement
+from cloudwhale.model.node import NodeState
+from cloudwhale.model.plan import Decision
+from cloudwhale.model.reason import Code, Reason, Refusal
+from cloudwhale.planning.fit import could_ever_fit, fit
+from cloudwhale.planning.inventory import Free, free_capacity
+from cloudwhale.planning.scoring import RIVALS_KEPT, ranked
+from cloudwhale.spi.policy import Score
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Why no node takes a class of equal jobs in this round."""
+
+    reason: Reason
+    refused: Mapping[Code, int]
+    nearest: Refusal | None
+    nearest_node: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """The places that were given, and why the others got none."""
+
+    places: tuple[tuple[Job, Decision], ...]
+    refused: tuple[tuple[Job, Verdict], ...]
+
+
+def pack(
+    ready: Iterable[Job], free: Mapping[str, Free], empty: Mapping[str, Free], score: Score
+) -> Packed:
+    """Give each job in turn its best place; smaller jobs may pass those that do not fit.
+
+    Room only shrinks within a round, so a class that was refused once stays refused: the work
+    grows with classes and places given, not with waiting jobs.
+    """
+    left = dict(free)
+    verdicts: dict[Hashable, Verdict] = {}
+    places: list[tuple[Job, Decision]] = []
+    refused: list[tuple[Job, Verdict]] = []
+    for job in ready:
+        wanted = demand_class(job.spec)
+        verdict = verdicts.get(wanted)
+        if verdict is None:
+            answer = _best_place(job, left, empty, score)
+            if isinstance(answer, Decision):
+                chosen = answer.chosen
+                assert chosen is not None
+                node = chosen.placement.node
+                left[node] = left[node].less(job.spec.resources, chosen.placement)
+                places.append((job, answer))
+                continue
+            verdict = verdicts[wanted] = answer
+        refused.append((job, verdict))
+    return Packed(tuple(places), tuple(refused))
+
+
+def demand_class(spec: JobSpec) -> Hashable:
+    """Return what makes two jobs equal to every filter of `fit`."""
+    return (
+        spec.resources,
+        spec.market,
+        spec.nodes,
+        spec.image is None,
+        tuple(spec.where.labels.items()),
+        spec.where.not_on,
+        tuple(spec.mounts),
+    )
+
+
+def empty_capacity(free: Mapping[str, Free]) -> Mapping[str, Free]:
+    """Return what the same nodes would have free if nothing ran on them and all were ready."""
+    return free_capacity([f.node.but(state=NodeState.READY) for f in free.values()], ())
+
+
+def _best_place(
+    job: Job, left: Mapping[str, Free], empty: Mapping[str, Free], score: Score
+) -> Decision | Verdict:
+    feasible: list[tuple[Free, Placement]] = []
+    refusals: list[tuple[str, Refusal]] = []
+    for node, free in left.items():
+        answer: Placement | Refusal | None = could_ever_fit(job.spec, empty[node])
+        answer = answer or fit(job.spec, free)
+        if isinstance(answer, Refusal):
+            refusals.append((node, answer))
+        else:
+            feasible.append((free, answer))
+    refused, nearest_node, nearest = _summary(refusals)
+    if not feasible:
+        return Verdict(_why_not(refusals, nearest), refused, nearest, nearest_node)
+    best, *others = ranked(job.spec.resources, feasible, score)
+    return Decision.model_construct(
+        job=job.id,
+        chosen=best,
+        rivals=tuple(others[:RIVALS_KEPT]),
+        refused=refused,
+        nearest=nearest,
+        nearest_node=nearest_node,
+    )
+
+
+def _summary(
+    refusals: list[tuple[str, Refusal]],
+) -> tuple[dict[Code, int], str | None, Refusal | None]:
+    counts: dict[Code, int] = {}
+    for _, refusal in refusals:
+        counts[refusal.code] = counts.get(refusal.code, 0) + 1
+    if not refusals:
+        return counts, None, None
+    node, nearest = min(
+        refusals, key=lambda pair: (not pair[1].can_wait, pair[1].shortfall, pair[0])
+    )
+    return counts, node, nearest
+
+
+def _why_not(refusals: list[tuple[str, Refusal]], nearest: Refusal | None) -> Reason:
+    if nearest is None:
+        return Reason(
+            code=Code.NO_NODES,
+            says="there is no node to run on",
+            change="start a node's agent, or add a node",
+        )
+    among = f" (the nearest of {len(refusals)} nodes)" if len(refusals) > 1 else ""
+    code = Code.NO_ROOM_NOW if nearest.can_wait else Code.NOTHING_FITS
+    return Reason(code=code, says=nearest.says + among, change=nearest.change)
