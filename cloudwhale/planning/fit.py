@@ -175,8 +175,15 @@ def _amount(name: str, unit: str, code: Code, of: Callable[[JobSpec], float | No
 
 def _ready(spec: JobSpec, free: Free) -> Refusal | None:
     state = free.node.state
-    if state in (NodeState.READY, NodeState.EXPECTED):
+    if state is NodeState.READY or (state is NodeState.EXPECTED and not spec.secrets):
         return None
+    if state is NodeState.EXPECTED:
+        return Refusal(
+            code=Code.NODE_NOT_READY,
+            says=f"{free.node.id} has not yet published the key that secrets are sealed to",
+            can_wait=True,
+            change=f"the agent of {free.node.id} reports",
+        )
     if state is NodeState.DRAINING:
         return Refusal(
             code=Code.NODE_DRAINS, says=f"{free.node.id} takes no new jobs", can_wait=True

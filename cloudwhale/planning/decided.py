@@ -1,0 +1,53 @@
+"""The events that a plan's steps lead to by themselves, before anything is done."""
+
+from collections.abc import Iterator
+
+from cloudwhale.model import event as e
+from cloudwhale.model import plan as p
+from cloudwhale.model.units import Instant
+
+
+def events_of(plan: p.Plan, at: Instant) -> tuple[e.Event, ...]:
+    """Return the events to record with the plan; steps that only start an effect have none."""
+    return tuple(event for step in plan.steps for event in _events(step, at))
+
+
+def _events(step: p.Step, at: Instant) -> Iterator[e.Event]:
+    match step:
+        case p.Place():
+            yield e.Placed(
+                at=at, job=step.job, attempt=step.attempt,
+                placement=step.placement, reason=step.reason,
+            )  # fmt: skip
+        case p.DeclareLost():
+            yield e.NodeLost(at=at, node=step.node, silent_s=step.silent_s)
+            for job, attempt in step.attempts:
+                yield e.AttemptLost(at=at, job=job, attempt=attempt, reason=step.reason)
+        case p.Drop(wish="cancel"):
+            yield e.Cancelled(at=at, job=step.job, reason=step.reason)
+        case p.Drop():
+            yield e.Paused(at=at, job=step.job, reason=step.reason)
+        case p.WakeAgent() | p.PostStart() | p.PostStop():
+            return
+        case _:
+            yield _plain(step, at)
+
+
+def _plain(step: p.Step, at: Instant) -> e.Event:
+    match step:
+        case p.Explain():
+            return e.Waits(at=at, job=step.job, reason=step.reason)
+        case p.Park():
+            return e.Parked(at=at, job=step.job, reason=step.reason)
+        case p.GiveUp():
+            return e.GaveUp(at=at, job=step.job, reason=step.reason)
+        case p.AskToStop():
+            return e.StopWished(
+                at=at, job=step.job, attempt=step.attempt, wish=step.wish, reason=step.reason
+            )
+        case p.Late():
+            return e.CheckpointLate(at=at, job=step.job, attempt=step.attempt, reason=step.reason)
+        case p.Clear():
+            return e.Cleared(at=at, job=step.job, attempt=step.attempt, lost_s=step.lost_s)
+        case _:
+            raise TypeError(f"a step without an event: {step.kind}")

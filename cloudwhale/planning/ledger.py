@@ -1,0 +1,128 @@
+"""Arithmetic of money: reserve, admit, accrue, settle, split. Whole micro-dollars, rounded up."""
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+
+from cloudwhale.model import event as e
+from cloudwhale.model.reason import Code, Refusal
+from cloudwhale.model.units import Instant, MicroUsd, Seconds, usd
+from cloudwhale.model.value import Value
+from cloudwhale.model.world import Account
+
+SECONDS_PER_HOUR = 3600
+LEAST_CHARGE_S: Seconds = 60.0  # AWS and GCP both bill a minute at least
+STOP_LAG_S: Seconds = 90.0  # from a provider's own stop to the end of its bill, at most
+
+
+class LeaseTerms(Value):
+    """All that can make a lease cost money."""
+
+    cap_usd_h: MicroUsd
+    """Highest price per hour that can be charged without our consent."""
+    begins_at: Instant
+    stop_at: Instant
+    """Earliest stop that the provider itself enforces."""
+    disk_usd_h: MicroUsd = MicroUsd(0)
+    address_usd_h: MicroUsd = MicroUsd(0)
+    egress_allowance: MicroUsd = MicroUsd(0)
+    failed_boot_s: Seconds = 0.0
+    """Boot time that is paid once more when the first boot fails."""
+
+
+def cost(price_usd_h: MicroUsd, seconds: Seconds) -> MicroUsd:
+    """Return the cost of some time at an hourly price, rounded up to the micro-dollar."""
+    exact = Fraction(price_usd_h) * Fraction(max(0.0, seconds)) / SECONDS_PER_HOUR
+    return MicroUsd(math.ceil(exact))
+
+
+def accrued(
+    price_usd_h: MicroUsd, seconds: Seconds, *, step_s: Seconds = 1.0, least_s: Seconds = 60.0
+) -> MicroUsd:
+    """Return what a provider charges for some time: whole billing steps, a minimum at least."""
+    billed = max(math.ceil(max(0.0, seconds) / step_s) * step_s, least_s)
+    return cost(price_usd_h, billed)
+
+
+def worst_case(terms: LeaseTerms) -> MicroUsd:
+    """Return the most that a lease can cost, whatever fails (product.md 6)."""
+    planned_s = max(0.0, terms.stop_at - terms.begins_at)
+    billed_s = planned_s + LEAST_CHARGE_S + STOP_LAG_S + terms.failed_boot_s
+    hourly = MicroUsd(terms.cap_usd_h + terms.disk_usd_h + terms.address_usd_h)
+    return MicroUsd(cost(hourly, billed_s) + terms.egress_allowance)
+
+
+def left(account: Account) -> MicroUsd:
+    """Return what may still be reserved; nothing when there is no limit set."""
+    if account.limit is None:
+        return MicroUsd(0)
+    return MicroUsd(max(0, account.limit - account.reserved - account.spent))
+
+
+def refusal(
+    account: Account, worst: MicroUsd, started_forecast: MicroUsd = MicroUsd(0)
+) -> Refusal | None:
+    """Return why a reservation is not admitted, or None: the one rule for every payer.
+
+    `started_forecast` is the 90 % forecast of finishing all started work, this lease excluded.
+    """
+    limit = account.limit
+    if limit is None:
+        return _no(Code.OVER_BUDGET, f"{account.payer} has no budget", "give one with --budget")
+    if worst > left(account):
+        lacks = usd(MicroUsd(worst - left(account)))
+        says = f"could cost {usd(worst)} USD, {usd(left(account))} of {usd(limit)} USD are left"
+        return _no(Code.OVER_BUDGET, says, f"raise the budget of {account.payer} by {lacks} USD")
+    if worst + started_forecast > left(account):
+        says = (
+            f"could cost {usd(worst)} USD; finishing what has started needs "
+            f"{usd(started_forecast)} of the {usd(left(account))} USD that are left"
+        )
+        return _no(Code.WOULD_STRAND_STARTED_WORK, says, "raise the budget, or let work finish")
+    if account.spent + account.reserved >= limit * Fraction(account.soft).limit_denominator(10**6):
+        says = f"{usd(MicroUsd(account.spent + account.reserved))} of {usd(limit)} USD are taken"
+        return _no(Code.SOFT_LINE, f"{says}, past the soft line of {account.soft:.0%}", "raise it")
+    return None
+
+
+def _no(code: Code, says: str, change: str) -> Refusal:
+    return Refusal(code=code, says=says, can_wait=True, change=change)
+
+
+def after(account: Account, event: e.Reserved | e.Charged | e.Released) -> Account:
+    """Return the account after an event; a charge and a release take from what is reserved.
+
+    Raise ValueError for an event that would spend or free more than was set aside.
+    """
+    if event.amount < 0:
+        raise ValueError(f"{event.kind} of a negative amount: {event.amount}")
+    if isinstance(event, e.Reserved):
+        return account.but(reserved=MicroUsd(account.reserved + event.amount))
+    if event.amount > account.reserved:
+        raise ValueError(
+            f"{event.kind} of {event.amount} but {account.payer} has {account.reserved} reserved"
+        )
+    changed = account.but(reserved=MicroUsd(account.reserved - event.amount))
+    if isinstance(event, e.Charged):
+        return changed.but(spent=MicroUsd(account.spent + event.amount))
+    return changed
+
+
+def split(amount: MicroUsd, weights: Mapping[str, float]) -> Mapping[str, MicroUsd]:
+    """Split money by weight so that the parts add up exactly; the largest remainders round up.
+
+    Weights are shares × seconds; when all are zero the first (by name) takes everything.
+    """
+    total = sum(Fraction(weight) for weight in weights.values())
+    names = sorted(weights)
+    if not names:
+        raise ValueError("nobody to split the money between")
+    if total == 0:
+        return {name: amount if name == names[0] else MicroUsd(0) for name in names}
+    exact = {name: amount * Fraction(weights[name]) / total for name in names}
+    parts = {name: math.floor(share) for name, share in exact.items()}
+    short = amount - sum(parts.values())
+    by_remainder = sorted(names, key=lambda name: (parts[name] - exact[name], name))
+    for name in by_remainder[:short]:
+        parts[name] += 1
+    return {name: MicroUsd(part) for name, part in parts.items()}

@@ -1,0 +1,116 @@
+"""One planning round: reconcile, order, fit, score, pack, say why."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from cloudwhale.model import plan as p
+from cloudwhale.model.job import Job, JobState
+from cloudwhale.model.node import Node
+from cloudwhale.model.plan import Decision, Plan
+from cloudwhale.model.reason import Code, Reason
+from cloudwhale.model.world import World
+from cloudwhale.planning.inventory import free_capacity
+from cloudwhale.planning.packing import Packed, Verdict, empty_capacity, pack
+from cloudwhale.planning.queue import Queue, earliest, waiting
+from cloudwhale.planning.reconcile import Patience, differences
+from cloudwhale.spi.policy import Order, Score
+
+# The numbers in the reason of a waiting job move with every job that ends. For the head of the
+# queue they are kept current; further back only a changed code is worth an event.
+HEAD_OF_QUEUE = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Policies:
+    """What is preferred, and how long silence is borne."""
+
+    order: Order
+    score: Score
+    patience: Patience = field(default_factory=Patience)
+
+
+def plan(world: World, policies: Policies) -> Plan:
+    """Return what should happen now; called on every change of the world, and pure."""
+    seen = differences(world, policies.patience)
+    queue = waiting(world, policies.order)
+    free = free_capacity(_usable(world), world.jobs.values())
+    packed = pack(queue.ready, free, empty_capacity(free), policies.score)
+    steps = (
+        *seen.steps,
+        *(p.GiveUp(job=job, reason=reason) for job, reason in queue.doomed.items()),
+        *(p.Park(job=job, reason=reason) for job, reason in queue.expired.items()),
+        *(_place(job, decision) for job, decision in packed.places),
+        *_changed_reasons(world, queue, packed),
+    )
+    return Plan.model_construct(
+        version=world.version,
+        steps=steps,
+        decisions=(*(decision for _, decision in packed.places), *_undecided(steps, packed)),
+        look_again_at=earliest(seen.look_again_at, queue.look_again_at),
+    )
+
+
+def _usable(world: World) -> list[Node]:
+    """Return every node in a fixed order; the state of each is for `fit` to judge."""
+    return [world.nodes[name] for name in sorted(world.nodes)]
+
+
+def _place(job: Job, decision: Decision) -> p.Place:
+    chosen = decision.chosen
+    assert chosen is not None
+    where = chosen.placement
+    devices = f" on {', '.join(where.devices)}" if where.devices else ""
+    resumes = job.checkpoint is not None
+    says = f"{where.node}{devices} scores {chosen.total:.3f}"
+    if decision.rivals:
+        rival = decision.rivals[0]
+        says += f", next best {rival.placement.node} with {rival.total:.3f}"
+    if job.checkpoint is not None:
+        says += f"; resumes from {job.checkpoint.name}"
+    reason = Reason(code=Code.RESUMES if resumes else Code.PLACED, says=says)
+    return p.Place(job=job.id, attempt=job.attempt + 1, placement=where, reason=reason)
+
+
+def _changed_reasons(world: World, queue: Queue, packed: Packed) -> Iterator[p.Explain]:
+    for job_id, reason in queue.held.items():
+        if _is_news(world.jobs[job_id], reason, keep_numbers=False):
+            yield p.Explain(job=job_id, reason=reason)
+    for position, (job, verdict) in enumerate(packed.refused):
+        if _is_news(job, verdict.reason, keep_numbers=position < HEAD_OF_QUEUE):
+            yield p.Explain(job=job.id, reason=verdict.reason)
+    for job in world.jobs.values():
+        if job.state is JobState.RECOVERING and _recovering_is_news(job):
+            yield p.Explain(job=job.id, reason=_RECOVERING)
+
+
+_RECOVERING = Reason(
+    code=Code.RECOVERING,
+    says="its node fell silent; the next attempt starts once the old one is out for certain",
+    change="the node is heard again, or its attempt lease and the clock skew have passed",
+)
+
+
+def _recovering_is_news(job: Job) -> bool:
+    return job.reason is None or job.reason.code not in (Code.RECOVERING, Code.NODE_LOST)
+
+
+def _is_news(job: Job, reason: Reason, *, keep_numbers: bool) -> bool:
+    old = job.reason
+    return old is None or old.code is not reason.code or (keep_numbers and old != reason)
+
+
+def _undecided(steps: tuple[p.Step, ...], packed: Packed) -> Iterator[Decision]:
+    """Keep the count of refusals and the nearest miss of every job whose reason changed."""
+    explained = {step.job for step in steps if isinstance(step, p.Explain)}
+    return (_kept(job, verdict) for job, verdict in packed.refused if job.id in explained)
+
+
+def _kept(job: Job, verdict: Verdict) -> Decision:
+    return Decision.model_construct(
+        job=job.id,
+        chosen=None,
+        rivals=(),
+        refused=dict(verdict.refused),
+        nearest=verdict.nearest,
+        nearest_node=verdict.nearest_node,
+    )

@@ -1,0 +1,194 @@
+"""The world as seen against the world as recorded: lost, late, unposted, unwanted, asleep."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from cloudwhale.model import plan as p
+from cloudwhale.model.job import HOLDS_A_PLACE, Job, JobState, Wish
+from cloudwhale.model.node import Node, NodeState
+from cloudwhale.model.reason import Code, Reason
+from cloudwhale.model.units import Instant, Seconds
+from cloudwhale.model.value import Value
+from cloudwhale.model.world import World
+from cloudwhale.planning.queue import earliest
+
+
+class Patience(Value):
+    """How long silence is borne."""
+
+    attempt_lease_s: Seconds = 600.0
+    """An agent that cannot reach the store for this long stops its jobs."""
+    clock_skew_s: Seconds = 30.0
+    """How far two clocks may differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What has to be done about what was seen."""
+
+    steps: tuple[p.Step, ...]
+    look_again_at: Instant | None
+
+
+def differences(world: World, patience: Patience) -> Found:
+    """Compare the world as seen with the world as recorded."""
+    steps: list[p.Step] = []
+    look_again_at: Instant | None = None
+    on_node = _attempts_by_node(world)
+    for node in world.nodes.values():
+        steps += _lost(node, world, patience, on_node.get(node.id, []))
+        steps += _asleep(node, world, on_node.get(node.id, []))
+        look_again_at = earliest(look_again_at, _judged_at(node, world, patience))
+    for job in world.jobs.values():
+        steps += _of_job(job, world, patience)
+        look_again_at = earliest(look_again_at, _job_judged_at(job, world.now))
+    return Found(tuple(steps), look_again_at)
+
+
+def _attempts_by_node(world: World) -> dict[str, list[Job]]:
+    found: dict[str, list[Job]] = {}
+    for job in world.jobs.values():
+        if job.state in HOLDS_A_PLACE and job.placement is not None:
+            found.setdefault(job.placement.node, []).append(job)
+    return found
+
+
+# -- nodes -----------------------------------------------------------------------------------
+
+
+def _silence_s(node: Node, world: World) -> Seconds | None:
+    """Return how long the node's agent has said nothing, or None when it was never heard."""
+    sighting = world.sightings.get(node.id)
+    return None if sighting is None else max(0.0, world.now - sighting.heard_at)
+
+
+def _lost(node: Node, world: World, patience: Patience, here: list[Job]) -> Iterator[p.Step]:
+    silent_s = _silence_s(node, world)
+    if node.state not in (NodeState.READY, NodeState.DRAINING) or silent_s is None:
+        return
+    if silent_s <= patience.attempt_lease_s:
+        return
+    reason = Reason(
+        code=Code.NODE_LOST,
+        says=f"{node.id} has said nothing for {silent_s:.0f} s, "
+        f"more than its lease of {patience.attempt_lease_s:g} s",
+        change=f"{node.id} is heard again, or its silence lasts "
+        f"{patience.clock_skew_s:g} s longer and the job starts elsewhere",
+    )
+    lost = tuple((job.id, job.attempt) for job in here if job.state is not JobState.RECOVERING)
+    yield p.DeclareLost(node=node.id, silent_s=silent_s, attempts=lost, reason=reason)
+
+
+def _asleep(node: Node, world: World, here: list[Job]) -> Iterator[p.Step]:
+    sighting = world.sightings.get(node.id)
+    if not node.owned or sighting is None or sighting.agent_alive is not False:
+        return
+    if here or any(job.state is JobState.PENDING for job in world.jobs.values()):
+        yield p.WakeAgent(node=node.id)
+
+
+def _judged_at(node: Node, world: World, patience: Patience) -> Instant | None:
+    sighting = world.sightings.get(node.id)
+    if sighting is None or node.state is NodeState.EXPECTED:
+        return None
+    patience_s = patience.attempt_lease_s
+    if node.state is NodeState.LOST:
+        patience_s += patience.clock_skew_s
+    at = sighting.heard_at + patience_s
+    return at if at > world.now else None
+
+
+# -- jobs ------------------------------------------------------------------------------------
+
+
+def _of_job(job: Job, world: World, patience: Patience) -> Iterator[p.Step]:
+    if job.state in (JobState.STARTING, JobState.RUNNING):
+        yield from _unposted(job)
+        yield from _over_limit(job, world.now)
+        yield from _late(job, world.now)
+    elif job.state is JobState.RECOVERING:
+        yield from _out_for_certain(job, world, patience)
+    else:
+        yield from _unwanted(job)
+
+
+def _unposted(job: Job) -> Iterator[p.Step]:
+    if not job.order_posted:
+        yield p.PostStart(job=job.id, attempt=job.attempt)
+    elif job.wish is not None and not job.stop_posted:
+        yield p.PostStop(job=job.id, attempt=job.attempt)
+
+
+def ran_s(job: Job, now: Instant) -> Seconds:
+    """Return how long the job has run, all attempts together."""
+    current = max(0.0, now - job.started_at) if job.started_at is not None else 0.0
+    return job.run_s + current
+
+
+def _over_limit(job: Job, now: Instant) -> Iterator[p.Step]:
+    limit_s = job.spec.max_duration_s
+    if job.state is not JobState.RUNNING or job.wish is not None or limit_s is None:
+        return
+    if ran_s(job, now) >= limit_s:
+        reason = Reason(
+            code=Code.MAX_DURATION,
+            says=f"has run for {ran_s(job, now):.0f} s; its max_duration is {limit_s:g} s",
+            change="raise max_duration and submit it again",
+        )
+        yield p.AskToStop(job=job.id, attempt=job.attempt, wish="limit", reason=reason)
+
+
+def _late_at(job: Job) -> Instant | None:
+    rule, begun = job.spec.checkpoint, job.started_at
+    if rule is None or begun is None or job.late_said or job.state is not JobState.RUNNING:
+        return None
+    saved = job.checkpoint.saved_at if job.checkpoint is not None else begun
+    return max(begun, saved) + 2 * rule.every_s
+
+
+def _late(job: Job, now: Instant) -> Iterator[p.Step]:
+    late_at = _late_at(job)
+    if late_at is None or now < late_at:
+        return
+    every_s = job.spec.checkpoint.every_s if job.spec.checkpoint is not None else 0.0
+    since_s = now - late_at + 2 * every_s
+    reason = Reason(
+        code=Code.CHECKPOINT_LATE,
+        says=f"no new checkpoint for {since_s:.0f} s; checkpoint.every is {every_s:g} s",
+        change="save more often, or raise checkpoint.every",
+    )
+    yield p.Late(job=job.id, attempt=job.attempt, reason=reason)
+
+
+def _out_for_certain(job: Job, world: World, patience: Patience) -> Iterator[p.Step]:
+    """A lost attempt is out once its agent must have stopped it for want of the store."""
+    node = world.nodes.get(job.placement.node) if job.placement is not None else None
+    silent_s = None if node is None else _silence_s(node, world)
+    borne_s = patience.attempt_lease_s + patience.clock_skew_s
+    if node is None or silent_s is None or silent_s <= borne_s:
+        return
+    saved = job.checkpoint.saved_at if job.checkpoint is not None else None
+    begun = job.started_at
+    lost_s = 0.0 if begun is None else max(0.0, world.now - silent_s - max(begun, saved or begun))
+    yield p.Clear(job=job.id, attempt=job.attempt, lost_s=lost_s)
+
+
+def _unwanted(job: Job) -> Iterator[p.Step]:
+    if job.wish is Wish.CANCEL:
+        reason = Reason(code=Code.USER_ASKED, says="cancelled, as asked; it was not running")
+        yield p.Drop(job=job.id, wish="cancel", reason=reason)
+    elif job.wish is Wish.PAUSE and job.state is JobState.PENDING:
+        reason = Reason(
+            code=Code.PAUSED,
+            says="paused, as asked; it was not running",
+            change="`cloudwhale resume` queues it again",
+        )
+        yield p.Drop(job=job.id, wish="pause", reason=reason)
+
+
+def _job_judged_at(job: Job, now: Instant) -> Instant | None:
+    limit_s = job.spec.max_duration_s
+    limit_at = None
+    if limit_s is not None and job.state is JobState.RUNNING and job.wish is None:
+        limit_at = now + limit_s - ran_s(job, now)
+    return earliest(*(at for at in (limit_at, _late_at(job)) if at is not None and at > now))
