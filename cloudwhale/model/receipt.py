@@ -17,8 +17,20 @@ class JobReceipt(Value):
     attempt: int
     node: str | None
     devices: tuple[str, ...]
+    provider: str | None
+    market: str | None
+    """`local` on owned machines; None while the job has no place."""
+    region: str | None
+    zone: str | None
+    price_usd_h: Decimal | None
+    """Of the machine it is on; None for owned ones, which have no hourly price."""
     exit_code: int | None
     spent_usd: Decimal
+    reserved_usd: Decimal
+    budget_usd: Decimal | None
+    saved_usd: Decimal | None
+    """Against the same job on demand; None while no price to compare with is known."""
+    wasted_usd: Decimal
     submitted_at: str | None
     started_at: str | None
     ended_at: str | None

@@ -1,0 +1,127 @@
+"""The story of a job: every decision about it in order, with the numbers behind each."""
+
+from collections.abc import Iterator, Sequence
+
+from cloudwhale.model import event as e
+from cloudwhale.model.job import Job, Placement
+from cloudwhale.model.plan import Decision, Round, Scored
+from cloudwhale.model.reason import Code, Reason, Refusal
+from cloudwhale.model.units import Instant
+from cloudwhale.model.value import Value
+from cloudwhale.reporting.sentences import SILENT, headline, reason_of
+from cloudwhale.spi.store import Told
+
+
+class Numbers(Value):
+    """What a round kept with a decision about the job."""
+
+    round: int
+    chosen: Scored | None
+    rivals: tuple[Scored, ...]
+    refused: dict[Code, int]
+    """How many nodes refused, by code."""
+    nearest: Refusal | None
+    nearest_node: str | None
+
+
+class Telling(Value):
+    """One thing that happened, or several equal ones in a row."""
+
+    at: Instant
+    kind: str
+    headline: str
+    reason: Reason | None = None
+    numbers: Numbers | None = None
+    times: int = 1
+    until: Instant | None = None
+    """When the last of several equal ones happened."""
+
+
+class Story(Value):
+    """All that is known of a job, oldest first."""
+
+    job: Job
+    tellings: tuple[Telling, ...]
+
+    @property
+    def still_waits(self) -> bool:
+        """Say whether it could start but for what its reason says."""
+        return not self.job.ended and self.job.placement is None
+
+
+DECIDED = (e.Placed, e.Waits, e.Parked, e.GaveUp)
+"""Events whose round kept numbers."""
+
+
+def story(job: Job, told: Sequence[Told], rounds: Sequence[tuple[Round, Decision | None]]) -> Story:
+    """Return a job's story from its events and the rounds that said something of it."""
+    decided = {stored.now: (stored, decision) for stored, decision in rounds}
+    tellings: list[Telling] = []
+    place: Placement | None = None
+    for item in told:
+        event = item.event
+        if not isinstance(event, e.OfJob) or isinstance(event, SILENT):
+            continue
+        place = event.placement if isinstance(event, e.Placed) else place
+        telling = _telling(event, place, decided)
+        if telling is not None:
+            tellings.append(telling)
+    return Story(job=job, tellings=tuple(_gathered(tellings)))
+
+
+def _telling(
+    event: e.OfJob,
+    place: Placement | None,
+    decided: dict[Instant, tuple[Round, Decision | None]],
+) -> Telling | None:
+    said = headline(event, place)
+    if said is None:
+        return None
+    numbers = None
+    if isinstance(event, DECIDED) and event.at in decided:
+        stored, decision = decided[event.at]
+        numbers = _numbers(stored, decision)
+    return Telling(
+        at=event.at,
+        kind=str(getattr(event, "kind", "")),
+        headline=said,
+        reason=reason_of(event),
+        numbers=numbers,
+    )
+
+
+def _numbers(stored: Round, decision: Decision | None) -> Numbers:
+    return Numbers(
+        round=stored.number,
+        chosen=decision.chosen if decision else None,
+        rivals=decision.rivals if decision else (),
+        refused=decision.refused if decision else {},
+        nearest=decision.nearest if decision else None,
+        nearest_node=decision.nearest_node if decision else None,
+    )
+
+
+def _gathered(tellings: Sequence[Telling]) -> Iterator[Telling]:
+    """Fold runs of the same thing: checkpoints, and waits for the same code.
+
+    The newest of a run is told, with the time of the first.
+    """
+    open_run: Telling | None = None
+    for telling in tellings:
+        if open_run is not None and _same(open_run, telling):
+            open_run = telling.but(at=open_run.at, times=open_run.times + 1, until=telling.at)
+            continue
+        if open_run is not None:
+            yield open_run
+        open_run = telling
+    if open_run is not None:
+        yield open_run
+
+
+def _same(old: Telling, new: Telling) -> bool:
+    if old.kind != new.kind or new.kind not in ("checkpoint-saved", "waits", "started"):
+        return False
+    if new.kind == "started":
+        return old.headline == new.headline  # an agent that adopted the attempt says so again
+    codes = [telling.reason.code if telling.reason else None for telling in (old, new)]
+    return codes[0] == codes[1]

@@ -1,0 +1,81 @@
+"""What happened to a job, each event in a few words."""
+
+from cloudwhale.model import event as e
+from cloudwhale.model.job import Placement
+from cloudwhale.model.reason import Reason
+from cloudwhale.reporting.figures import counted, size
+
+SILENT = (e.OrderPosted, e.StopPosted)
+"""Steps between controller and agent that a reader of the story does not ask about."""
+
+
+def headline(event: e.OfJob, place: Placement | None) -> str | None:
+    """Say what happened, without the reason; None for what is not worth telling.
+
+    `place` is where the job's newest attempt is or was, if anywhere.
+    """
+    match event:
+        case e.Submitted():
+            return "queued"
+        case e.Placed():
+            return f"starting on {where(event.placement)}"
+        case e.Started():
+            return _started(event, place)
+        case e.CheckpointSaved():
+            saved = event.checkpoint
+            return f"checkpoint {saved.name} saved ({size(saved.size_bytes)})"
+        case e.Finished():
+            return "completed"
+        case e.Failed() | e.Retried():
+            return _ended_badly(event)
+        case _:
+            return _PLAIN.get(type(event))
+
+
+_PLAIN: dict[type[e.OfJob], str] = {
+    e.CancelAsked: "asked to cancel",
+    e.PauseAsked: "asked to pause",
+    e.ResumeAsked: "asked to go on",
+    e.Waits: "waits",
+    e.Parked: "parked until a person acts",
+    e.GaveUp: "failed, it can never run",
+    e.StopWished: "is asked to stop",
+    e.AttemptLost: "its node fell silent",
+    e.Cleared: "the lost attempt is out, it can start again",
+    e.Cancelled: "cancelled",
+    e.Paused: "paused",
+    e.GaveWay: "gave way to a job of higher priority",
+}
+
+
+def reason_of(event: e.OfJob) -> Reason | None:
+    """Return the reason that an event carries, if it carries one."""
+    found = getattr(event, "reason", None)
+    return found if isinstance(found, Reason) else None
+
+
+def where(placement: Placement) -> str:
+    """Name a place: its node, and the devices in brackets."""
+    if not placement.devices:
+        return placement.node
+    if len(placement.devices) > 2:
+        return f"{placement.node} ({counted(len(placement.devices), 'GPU')})"
+    return f"{placement.node} ({', '.join(placement.devices)})"
+
+
+def _started(event: e.Started, place: Placement | None) -> str:
+    on = f" on {where(place)}" if place else ""
+    again = f", attempt {event.attempt}" if event.attempt > 1 else ""
+    resumed = (
+        f", resumed from the checkpoint of attempt {event.resumed_from}"
+        if event.resumed_from is not None
+        else ""
+    )
+    return f"running{on}{again}{resumed}"
+
+
+def _ended_badly(event: e.Failed | e.Retried) -> str:
+    code = f" with exit code {event.exit_code}" if event.exit_code is not None else ""
+    if isinstance(event, e.Failed):
+        return f"failed{code}"
+    return f"attempt {event.attempt} ended{code}, will start again"

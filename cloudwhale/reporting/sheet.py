@@ -1,0 +1,89 @@
+"""A sheet: rows and columns of text, before anybody has decided how they are drawn."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+Tone = Literal["plain", "quiet", "good", "busy", "warn", "bad", "strong"]
+"""What a piece of text means, for a terminal that has colours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A piece of text that means something."""
+
+    text: str
+    tone: Tone = "plain"
+
+
+Line = tuple[Cell, ...]
+"""One line of running text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column's heading and habits."""
+
+    name: str
+    right: bool = False
+    """Numbers stand to the right."""
+    gives_way: bool = False
+    """It is folded first when the terminal is narrow."""
+    optional: bool = False
+    """It is left out on a terminal under 100 columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A table; every row has a cell for every column."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    title: str = ""
+    notes: tuple[str, ...] = ()
+    """Sentences below it."""
+
+
+def cells(*texts: str | Cell) -> tuple[Cell, ...]:
+    """Make a row; plain text becomes a plain cell."""
+    return tuple(text if isinstance(text, Cell) else Cell(text) for text in texts)
+
+
+def text_of(line: Sequence[Cell]) -> str:
+    """Return a line without its tones."""
+    return "".join(cell.text for cell in line)
+
+
+def without_empty(sheet: Sheet) -> Sheet:
+    """Leave out columns that no row says anything in, for narrow eyes."""
+    said = [
+        index
+        for index, _ in enumerate(sheet.columns)
+        if any(row[index].text not in ("", "-") for row in sheet.rows)
+    ]
+    return Sheet(
+        tuple(sheet.columns[index] for index in said),
+        tuple(tuple(row[index] for index in said) for row in sheet.rows),
+        sheet.title,
+        sheet.notes,
+    )
+
+
+def plain_lines(sheet: Sheet) -> list[str]:
+    """Return the sheet as aligned plain text that loses nothing, for pipes and files."""
+    lines = [sheet.title] if sheet.title else []
+    if sheet.rows:
+        table = [[column.name.upper() for column in sheet.columns]]
+        table += [[" ".join(cell.text.split()) or "-" for cell in row] for row in sheet.rows]
+        widths = [max(len(row[index]) for row in table) for index in range(len(sheet.columns))]
+        rights = [column.right for column in sheet.columns]
+        lines += [_aligned(row, widths, rights) for row in table]
+    return [*lines, *sheet.notes]
+
+
+def _aligned(row: list[str], widths: list[int], rights: list[bool]) -> str:
+    parts = [
+        text.rjust(width) if right else text.ljust(width)
+        for text, width, right in zip(row, widths, rights, strict=True)
+    ]
+    return "  ".join(parts).rstrip()

@@ -1,0 +1,120 @@
+"""A job's story as lines of text that fit a width."""
+
+import textwrap
+from collections.abc import Iterator
+
+from cloudwhale.model.plan import Scored
+from cloudwhale.model.units import Instant
+from cloudwhale.reporting.explain import Numbers, Story, Telling
+from cloudwhale.reporting.figures import counted, moment, percent
+from cloudwhale.reporting.sentences import where
+from cloudwhale.reporting.sheet import Cell, Line, Tone
+from cloudwhale.reporting.tables import TONES, why
+
+HANG = 12
+"""Columns that the time takes; what belongs to a telling stands to the right of it."""
+
+_KIND_TONES: dict[str, Tone] = {
+    "placed": "busy",
+    "started": "busy",
+    "finished": "good",
+    "failed": "bad",
+    "gave-up": "bad",
+    "parked": "bad",
+    "retried": "warn",
+    "waits": "warn",
+    "attempt-lost": "warn",
+}
+
+
+def story_lines(story: Story, now: Instant, width: int) -> list[Line]:
+    """Return the story as lines no wider than `width`."""
+    lines = [*_head(story, now, width), ()]
+    for telling in story.tellings:
+        lines += _telling_lines(telling, now, width)
+    return lines
+
+
+def _head(story: Story, now: Instant, width: int) -> Iterator[Line]:
+    job = story.job
+    project = f", project {job.spec.project}" if job.spec.project != "default" else ""
+    yield (
+        Cell(job.id, "strong"),
+        Cell(f" ({job.spec.name}{project}) is "),
+        Cell(job.state.value, TONES[job.state]),
+        Cell(f" since {moment(story.tellings[-1].at, now)}" if story.tellings else ""),
+    )
+    said = why(job, now)
+    if said:
+        code = f" [{job.reason.code}]" if job.reason and said.endswith(job.reason.says) else ""
+        yield from _wrapped("now", said + code, width)
+    if not job.ended and job.reason is not None and job.reason.change:
+        yield from _wrapped("what would change it", job.reason.change, width, "strong")
+
+
+def _telling_lines(telling: Telling, now: Instant, width: int) -> Iterator[Line]:
+    tone = _KIND_TONES.get(telling.kind, "plain")
+    again = f" ({telling.times} times until {moment(telling.until, now)})" if telling.until else ""
+    stored = f"  round {telling.numbers.round}" if telling.numbers else ""
+    yield (
+        Cell(f"{moment(telling.at, now):<{HANG}}", "quiet"),
+        Cell(telling.headline, tone),
+        Cell(again + stored, "quiet"),
+    )
+    if telling.reason is not None:
+        said = f"{telling.reason.says} [{telling.reason.code}]"
+        yield from _wrapped("why", said, width, indent=HANG)
+    if telling.numbers is not None:
+        yield from _number_lines(telling.numbers, width)
+    if telling.reason is not None and telling.reason.change:
+        yield from _wrapped("what would change it", telling.reason.change, width, indent=HANG)
+
+
+def _number_lines(numbers: Numbers, width: int) -> Iterator[Line]:
+    if numbers.chosen is not None:
+        yield from _score_lines(numbers.chosen, numbers.rivals)
+    if numbers.refused:
+        total = sum(numbers.refused.values())
+        each = ", ".join(f"{code} {count}" for code, count in sorted(numbers.refused.items()))
+        yield from _wrapped(
+            "why not there", f"{counted(total, 'node')} refused: {each}", width, indent=HANG
+        )
+    if numbers.nearest is not None:
+        short = numbers.nearest.shortfall
+        miss = f" (short by {percent(short)})" if short > 0 else ""
+        never = "" if numbers.nearest.can_wait else "; waiting does not help"
+        said = f"{numbers.nearest_node}: {numbers.nearest.says}{miss}{never}"
+        yield from _wrapped("nearest miss", said, width, indent=HANG)
+
+
+def _score_lines(chosen: Scored, rivals: tuple[Scored, ...]) -> Iterator[Line]:
+    """A small table: every place and every named score it got."""
+    places = [chosen, *rivals]
+    names = list(chosen.scores)
+    label = max(len(where(place.placement)) for place in places)
+    head = "  ".join(f"{name:>{max(6, len(name))}}" for name in ["total", *names])
+    yield (Cell(" " * HANG + f"{'place':<{label}}  {head}", "quiet"),)
+    for place in places:
+        values = [place.total, *(place.scores.get(name, 0.0) for name in names)]
+        numbers = "  ".join(
+            f"{value:>{max(6, len(name))}.3f}"
+            for name, value in zip(["total", *names], values, strict=True)
+        )
+        text = " " * HANG + f"{where(place.placement):<{label}}  {numbers}"
+        yield (Cell(text, "strong" if place is chosen else "plain"),)
+
+
+def _wrapped(
+    label: str, said: str, width: int, tone: Tone = "plain", indent: int = 2
+) -> Iterator[Line]:
+    head = f"{label}: "
+    room = max(20, width - indent)
+    rows = textwrap.wrap(head + said, room, subsequent_indent="  ", break_on_hyphens=False)
+    for number, row in enumerate(rows):
+        if number == 0:
+            yield (
+                Cell(" " * indent + head.rstrip(), "quiet"),
+                Cell(" " + row[len(head) :], tone),
+            )
+        else:
+            yield (Cell(" " * indent + row, tone),)

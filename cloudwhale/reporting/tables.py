@@ -1,0 +1,182 @@
+"""What the commands show as tables: jobs, receipts, nodes, checks."""
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+
+from cloudwhale.model.job import ENDED, Job, JobState
+from cloudwhale.model.receipt import JobReceipt, RunReceipt
+from cloudwhale.model.units import Instant
+from cloudwhale.reporting.figures import (
+    NOTHING,
+    counted,
+    dollars,
+    moment,
+    money,
+    span,
+    watch,
+)
+from cloudwhale.reporting.receipt import ran_s, waited_s
+from cloudwhale.reporting.sheet import Cell, Column, Sheet, Tone, cells
+from cloudwhale.spi.provider import Check
+
+TONES: Mapping[str, Tone] = {
+    JobState.PENDING: "warn",
+    JobState.STARTING: "busy",
+    JobState.RUNNING: "busy",
+    JobState.RECOVERING: "warn",
+    JobState.PAUSED: "warn",
+    JobState.PARKED: "bad",
+    JobState.COMPLETED: "good",
+    JobState.FAILED: "bad",
+    JobState.CANCELLED: "quiet",
+}
+
+MARKS: Mapping[str, str] = {
+    JobState.PENDING: "·",
+    JobState.STARTING: "◌",
+    JobState.RUNNING: "●",
+    JobState.RECOVERING: "↻",
+    JobState.PAUSED: "‖",
+    JobState.PARKED: "■",
+    JobState.COMPLETED: "✓",
+    JobState.FAILED: "✗",
+    JobState.CANCELLED: "-",
+}
+
+
+def state_cell(state: str) -> Cell:
+    """Return a state with what it means."""
+    return Cell(state, TONES[state])
+
+
+def jobs_sheet(jobs: Sequence[Job], now: Instant, notes: Sequence[str] = ()) -> Sheet:
+    """Show jobs, one a row."""
+    columns = (
+        Column("job"),
+        Column("state"),
+        Column("node"),
+        Column("devices"),
+        Column("ran", right=True),
+        Column("tries", right=True, optional=True),
+        Column("project", optional=True),
+        Column("submitted", optional=True),
+        Column("why", gives_way=True),
+    )
+    return Sheet(columns, tuple(_job_row(job, now) for job in jobs), notes=tuple(notes))
+
+
+def _job_row(job: Job, now: Instant) -> tuple[Cell, ...]:
+    place = job.placement
+    ran = ran_s(job, now)
+    return cells(
+        job.id,
+        state_cell(job.state),
+        place.node if place else NOTHING,
+        ", ".join(place.devices) if place and place.devices else NOTHING,
+        watch(ran) if ran or job.attempt else NOTHING,
+        str(job.attempt) if job.attempt > 1 else NOTHING,
+        job.spec.project if job.spec.project != "default" else NOTHING,
+        moment(job.submitted_at, now),
+        Cell(why(job, now), "quiet"),
+    )
+
+
+def why(job: Job, now: Instant) -> str:
+    """Say in a sentence why a job is where it is; empty when there is nothing to say."""
+    if job.state in (JobState.RUNNING, JobState.STARTING) and job.wish is None:
+        return _progress(job, now)
+    if job.state is JobState.COMPLETED:
+        return f"attempt {job.attempt}" if job.attempt > 1 else ""
+    if job.reason is None:
+        return f"queued {span(waited_s(job, now))} ago" if job.state not in ENDED else ""
+    code = f"exit code {job.exit_code}: " if job.state is JobState.FAILED and job.exit_code else ""
+    return f"{code}{job.reason.says}"
+
+
+def _progress(job: Job, now: Instant) -> str:
+    again = f"attempt {job.attempt}" if job.attempt > 1 else ""
+    saved = (
+        f"checkpoint {job.checkpoint.name} {span(max(0.0, now - job.checkpoint.saved_at))} ago"
+        if job.checkpoint
+        else ""
+    )
+    return ", ".join(part for part in (again, saved) if part)
+
+
+def receipt_sheet(receipt: RunReceipt) -> Sheet:
+    """Show what a run came to."""
+    columns = (
+        Column("job"),
+        Column("state"),
+        Column("node"),
+        Column("waited", right=True),
+        Column("ran", right=True),
+        Column("lost", right=True),
+        Column("tries", right=True),
+        Column("USD", right=True),
+        Column("why", gives_way=True),
+    )
+    rows = tuple(_receipt_row(job) for job in receipt.jobs)
+    return Sheet(columns, rows, title=f"receipt of {receipt.run}", notes=(_total(receipt),))
+
+
+def _receipt_row(job: JobReceipt) -> tuple[Cell, ...]:
+    said = ""
+    if job.state != JobState.COMPLETED and job.reason is not None:
+        code = f"exit code {job.exit_code}: " if job.exit_code else ""
+        said = code + job.reason.says
+    return cells(
+        job.id,
+        state_cell(job.state),
+        job.node or NOTHING,
+        span(job.wait_s),
+        span(job.run_s) if job.attempt else NOTHING,
+        span(job.lost_work_s) if job.lost_work_s else NOTHING,
+        str(job.attempt) if job.attempt else NOTHING,
+        dollars(job.spent_usd),
+        Cell(said, "quiet"),
+    )
+
+
+def _total(receipt: RunReceipt) -> str:
+    jobs = receipt.jobs
+    done = sum(job.state == JobState.COMPLETED for job in jobs)
+    bound = f" of {money(receipt.budget_usd)}" if receipt.budget_usd is not None else ""
+    parts = [
+        f"{done} of {counted(len(jobs), 'job')} completed",
+        f"spent {money(receipt.spent_usd)}{bound}",
+        f"{counted(receipt.interruptions, 'interruption')}",
+        f"{span(receipt.lost_work_s)} of work lost",
+    ]
+    if receipt.spent_usd == Decimal(0):
+        parts[1] += " (nothing was rented)"
+    return ", ".join(parts) + "."
+
+
+def counts_line(counts: Mapping[JobState, int]) -> str:
+    """Return `2 running, 7 pending, 1,204 completed`, live states first."""
+    order = list(JobState)
+    said = [f"{counts[state]:,} {state}" for state in _live_first(order) if counts.get(state)]
+    return ", ".join(said) or "no jobs"
+
+
+def _live_first(states: Sequence[JobState]) -> list[JobState]:
+    first = (JobState.RUNNING, JobState.STARTING, JobState.RECOVERING)
+    return [*first, *(state for state in states if state not in first)]
+
+
+CHECK_TONES: Mapping[str, Tone] = {"ok": "good", "warning": "warn", "failed": "bad"}
+
+
+def checks_sheet(checks: Sequence[Check]) -> Sheet:
+    """Show what `doctor` found."""
+    columns = (Column("check"), Column("is"), Column("found", gives_way=True))
+    rows = tuple(
+        cells(
+            check.name,
+            Cell(check.state, CHECK_TONES[check.state]),
+            f"{check.says} {check.remedy}".strip() if check.state != "ok" else check.says,
+        )
+        for check in checks
+    )
+    return Sheet(columns, rows)

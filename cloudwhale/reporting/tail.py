@@ -1,0 +1,68 @@
+"""The log of one attempt: read in order, as it grows and after it was merged."""
+
+import codecs
+
+from cloudwhale.mailbox.box import log_of, whole_log_key
+from cloudwhale.mailbox.objects import Objects
+
+CHUNKS_AT_ONCE = 200
+"""So many chunks are read before a reader is given something to show."""
+
+
+class Tail:
+    """Remembers how far an attempt's log was read."""
+
+    def __init__(self, objects: Objects, job: str, attempt: int) -> None:
+        self._objects = objects
+        self._box = log_of(objects, job, attempt)
+        self._whole_key = whole_log_key(job, attempt)
+        self._number = 0
+        self._read_bytes = 0
+        self._merged = False
+
+    def more(self) -> bytes:
+        """Return what came since the last call; empty when nothing did."""
+        parts: list[bytes] = []
+        while not self._merged and len(parts) < CHUNKS_AT_ONCE:
+            chunk = self._box.read(self._number + 1)
+            if chunk is None:
+                break
+            self._number += 1
+            self._read_bytes += len(chunk)
+            parts.append(chunk)
+        return b"".join(parts)
+
+    def rest(self) -> bytes:
+        """Return what is left of an attempt that has ended; chunks are gone once merged."""
+        parts: list[bytes] = []
+        while part := self.more():
+            parts.append(part)
+        whole = None if self._merged else self._objects.get(self._whole_key)
+        if whole is not None:
+            self._merged = True
+            parts.append(whole[self._read_bytes :])
+            self._read_bytes = len(whole)
+        return b"".join(parts)
+
+
+class Lines:
+    """Cuts a stream of bytes into lines of text; the last, unfinished one is kept back."""
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._partial = ""
+
+    @property
+    def partial(self) -> str:
+        """The unfinished line, as a terminal shows it: a carriage return starts it anew."""
+        return self._partial.rstrip("\r").rsplit("\r", 1)[-1]
+
+    def feed(self, data: bytes) -> list[str]:
+        """Return the lines that were finished."""
+        *lines, self._partial = (self._partial + self._decoder.decode(data)).split("\n")
+        return [line.rstrip("\r").rsplit("\r", 1)[-1] for line in lines]
+
+    def end(self) -> list[str]:
+        """Return the unfinished line when there is one, and start afresh."""
+        left, self._partial = self.partial, ""
+        return [left] if left else []
