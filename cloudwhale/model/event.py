@@ -109,6 +109,13 @@ class StopWished(OfAttempt):
     reason: Reason
 
 
+class CheckpointLate(OfAttempt):
+    """The attempt has saved nothing new for twice the interval that its job asked for."""
+
+    kind: Literal["checkpoint-late"] = "checkpoint-late"
+    reason: Reason
+
+
 class AttemptLost(OfAttempt):
     """The attempt's node fell silent; it may still run, so the next attempt waits."""
 
@@ -296,6 +303,7 @@ Event = Annotated[
     | Parked
     | GaveUp
     | StopWished
+    | CheckpointLate
     | AttemptLost
     | Cleared
     | Noted

@@ -1,8 +1,9 @@
 """The states of a job and of a rental as tables: which event leads where, and why."""
 
 from cloudwhale.model import event as e
-from cloudwhale.model.job import ENDED, Job, JobState, Wish
-from cloudwhale.model.rental import RentalState
+from cloudwhale.model.job import ENDED, HOLDS_A_PLACE, Job, JobState, Wish
+from cloudwhale.model.reason import Code, Reason
+from cloudwhale.model.rental import Rental, RentalState
 from cloudwhale.spi.errors import IllegalTransition
 
 PENDING, STARTING, RUNNING = JobState.PENDING, JobState.STARTING, JobState.RUNNING
@@ -38,6 +39,7 @@ TRANSITIONS: dict[tuple[JobState, type[e.OfJob]], JobState] = {
     (RUNNING, e.StopPosted): RUNNING,  # the order to stop lies in the mailbox
     (RUNNING, e.Started): RUNNING,  # an agent that adopted it says so again
     (RUNNING, e.CheckpointSaved): RUNNING,  # the place to resume from moves on
+    (RUNNING, e.CheckpointLate): RUNNING,  # it has saved nothing for twice its interval
     (RUNNING, e.Finished): COMPLETED,  # its process ended with 0
     (RUNNING, e.Failed): FAILED,  # it ended badly and is not tried again
     (RUNNING, e.Retried): PENDING,  # it ended badly and is tried again
@@ -113,22 +115,34 @@ def apply(job: Job, event: e.OfJob) -> Job:
             f"job {job.id} is {job.state} (attempt {job.attempt}) and cannot meet "
             f"{type(event).__name__}: {event.model_dump_json(exclude={'first'})}"
         )
-    changes = _changes(job, event)
+    changes = _changes(job, event, target)
     if target in ENDED:
         changes["ended_at"] = event.at
     return job.but(state=target, **changes)
 
 
+def moved(old: Rental | None, new: Rental) -> Rental:
+    """Return a rental as it is now; the same state again is a lease that was renewed.
+
+    Raise IllegalTransition when the table has no edge from the old state to the new one.
+    """
+    if old is None:
+        legal = new.state is RentalState.RESERVED
+    else:
+        legal = new.state is old.state or new.state in RENTAL_TRANSITIONS[old.state]
+    if not legal:
+        was = "not known yet" if old is None else old.state
+        raise IllegalTransition(f"rental {new.id} is {was} and cannot become {new.state}")
+    return new
+
+
 def _is_stale(job: Job, event: e.OfAttempt) -> bool:
     if isinstance(event, e.Placed):
         return event.attempt != job.attempt + 1
-    return event.attempt != job.attempt or job.state not in _HOLDING
+    return event.attempt != job.attempt or job.state not in HOLDS_A_PLACE
 
 
-_HOLDING = (STARTING, RUNNING, RECOVERING)
-
-
-def _changes(job: Job, event: e.OfJob) -> dict[str, object]:
+def _changes(job: Job, event: e.OfJob, target: JobState) -> dict[str, object]:
     """Return the fields, the state excluded, that an event replaces."""
     match event:
         case e.Placed():
@@ -139,8 +153,6 @@ def _changes(job: Job, event: e.OfJob) -> dict[str, object]:
             }  # fmt: skip
         case e.OrderPosted():
             return {"order_posted": True}
-        case e.StopPosted():
-            return {"stop_posted": True}
         case e.Started():
             first = job.first_started_at if job.first_started_at is not None else event.at
             return {
@@ -149,16 +161,14 @@ def _changes(job: Job, event: e.OfJob) -> dict[str, object]:
             }  # fmt: skip
         case e.CheckpointSaved():
             return {"checkpoint": _newer(job, event), "late_said": False}
-        case e.CancelAsked():
-            return {"wish": Wish.CANCEL}
-        case e.PauseAsked():
-            return {} if job.wish is Wish.CANCEL else {"wish": Wish.PAUSE}
-        case e.ResumeAsked():
-            return _resumed(job)
-        case e.StopWished():
-            return {} if job.wish else {"wish": Wish(event.wish), "reason": event.reason}
+        case e.CheckpointLate():
+            return {"late_said": True}
+        case e.Waits() | e.AttemptLost():
+            return {"reason": event.reason}
+        case e.CancelAsked() | e.PauseAsked() | e.ResumeAsked() | e.StopWished() | e.StopPosted():
+            return _wished(job, event)
         case _:
-            return _left(job, event)
+            return _left(job, event, target)
 
 
 def _newer(job: Job, event: e.CheckpointSaved) -> object:
@@ -167,31 +177,60 @@ def _newer(job: Job, event: e.CheckpointSaved) -> object:
     return new if is_newer else old
 
 
+# -- wishes ----------------------------------------------------------------------------------
+
+# From the weakest to the strongest: a wish gives way to a stronger one only. A cancel is final,
+# a limit that was reached stays reached, a person's pause beats the planner's need for room.
+_STRENGTH = (None, Wish.GIVE_WAY, Wish.PAUSE, Wish.LIMIT, Wish.CANCEL)
+
+
+def _wished(job: Job, event: e.OfJob) -> dict[str, object]:
+    match event:
+        case e.CancelAsked():
+            return {"wish": Wish.CANCEL}
+        case e.PauseAsked():
+            # What has stopped already has nothing to do for a pause.
+            is_moot = job.state in (PAUSED, PARKED)
+            return {} if is_moot else {"wish": _stronger(job.wish, Wish.PAUSE)}
+        case e.ResumeAsked():
+            return _resumed(job)
+        case e.StopWished():
+            return {} if job.wish else {"wish": Wish(event.wish), "reason": event.reason}
+        case _:
+            # The order is out, so the attempt will stop, although its pause was taken back
+            # while the order was on its way: it starts again after.
+            return {"stop_posted": True, "wish": job.wish or Wish.GIVE_WAY}
+
+
+def _stronger(old: Wish | None, new: Wish) -> Wish | None:
+    return new if _STRENGTH.index(new) > _STRENGTH.index(old) else old
+
+
 def _resumed(job: Job) -> dict[str, object]:
     """A pause is taken back; once its stop order is out it becomes "stop, then start again"."""
     if job.wish is not Wish.PAUSE:
         return {}
-    holds_a_place = job.state in (STARTING, RUNNING)
-    return {"wish": Wish.GIVE_WAY if holds_a_place and job.stop_posted else None}
+    is_stopping = job.state in HOLDS_A_PLACE and job.stop_posted
+    return {"wish": Wish.GIVE_WAY if is_stopping else None}
 
 
-def _left(job: Job, event: e.OfJob) -> dict[str, object]:
-    """Return what changes when a job leaves its place, or only why it waits."""
-    reason = getattr(event, "reason", None) or job.reason
-    if isinstance(event, e.Waits | e.AttemptLost):
-        return {"reason": reason}
+def _outlives(wish: Wish | None, target: JobState) -> bool:
+    """Say whether a person's wish, that came while the end was on its way, is still to be met."""
+    return wish is Wish.CANCEL or (wish is Wish.PAUSE and target is PENDING)
+
+
+# -- leaving a place -------------------------------------------------------------------------
+
+
+def _left(job: Job, event: e.OfJob, target: JobState) -> dict[str, object]:
+    """Return what changes when a job leaves its place, or the queue."""
     ran_s = max(0.0, event.at - job.started_at) if job.started_at is not None else 0.0
     changes: dict[str, object] = {
-        "reason": reason, "wish": None, "run_s": job.run_s + ran_s,
+        "reason": _why(job, event), "run_s": job.run_s + ran_s,
+        "wish": job.wish if target not in ENDED and _outlives(job.wish, target) else None,
         "lost_s": job.lost_s + getattr(event, "lost_s", 0.0),
         "exit_code": getattr(event, "exit_code", job.exit_code),
     }  # fmt: skip
-    if isinstance(event, e.Retried | e.Cleared | e.GaveWay) and job.wish in (
-        Wish.CANCEL,
-        Wish.PAUSE,
-    ):
-        # It came while the attempt's end was on its way: the next round carries it out.
-        changes["wish"] = job.wish
     if isinstance(event, e.Retried):
         changes["not_before"] = event.not_before
         changes["retries"] = job.retries + event.counts
@@ -200,3 +239,9 @@ def _left(job: Job, event: e.OfJob) -> dict[str, object]:
     if not isinstance(event, e.Finished | e.Failed):
         changes["placement"], changes["started_at"] = None, None
     return changes
+
+
+def _why(job: Job, event: e.OfJob) -> Reason | None:
+    if isinstance(event, e.Finished):
+        return Reason(code=Code.FINISHED, says=f"its process ended with {event.exit_code}")
+    return getattr(event, "reason", None) or job.reason
