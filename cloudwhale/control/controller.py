@@ -1,0 +1,213 @@
+"""The tick: look, decide, check, record, do. It never waits and never chooses."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from cloudwhale.control.effects import Effects, Result
+from cloudwhale.control.executor import Executor, Posted
+from cloudwhale.control.reports import Reading
+from cloudwhale.control.timeline import JUMP_S, Timeline
+from cloudwhale.control.watcher import Machines, Mail, Watcher
+from cloudwhale.model import event as e
+from cloudwhale.model import plan as p
+from cloudwhale.model.reason import Code, Reason
+from cloudwhale.model.units import Instant, Seconds
+from cloudwhale.model.world import Sighting, World
+from cloudwhale.planning.checker import check
+from cloudwhale.planning.decided import events_of
+from cloudwhale.planning.planner import Policies, plan
+from cloudwhale.planning.queue import earliest
+from cloudwhale.spi.errors import StaleWorld
+from cloudwhale.spi.store import Store
+
+GAP_S: Seconds = 60.0  # a controller that did not tick for so long has heard nobody
+SETTLES_ITSELF = (p.Place, p.Explain, p.WakeAgent, p.PostStart, p.PostStop, p.Late)
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The policies of this controller, with the names they are stored under."""
+
+    policies: Policies
+    order: str
+    score: str
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a controller is made of."""
+
+    store: Store
+    watcher: Watcher
+    executor: Executor
+    effects: Effects
+    timeline: Timeline
+
+
+class Controller:
+    """One controller's life, from its epoch to its end."""
+
+    def __init__(self, parts: Parts, chosen: Chosen, epoch: int) -> None:
+        self._store = parts.store
+        self._watcher = parts.watcher
+        self._executor = parts.executor
+        self._effects = parts.effects
+        self._timeline = parts.timeline
+        self._chosen = chosen
+        self.epoch = epoch
+        self._planned_version = -1
+        self._planned_alive: Mapping[str, bool | None] = {}
+        self._look_again_at: Instant | None = None
+        self._last_tick_at: Instant | None = None
+        self._went_back = False
+        self._incident = ""
+        self._failing: set[object] = set()
+
+    def tick(self, *, rung: bool = True) -> Instant | None:
+        """Take one turn; return when the next is due if nothing rings before, None for never.
+
+        `rung`: a mailbox folder has changed, or nobody can tell.
+        """
+        now = self._now()
+        self._look(now, rung=rung)
+        world = replace(self._store.world(now), seed=self._chosen.seed)
+        world = replace(world, sightings=self._watcher.sightings(world, now))
+        if self._is_due(world):
+            self._decide(world)
+        return earliest(self._look_again_at, self._watcher.next_look_at(), self._effects.retry_at())
+
+    def let_agents_go(self) -> None:
+        """Tell the agents of owned nodes that nothing more will come."""
+        world = self._store.world(self._timeline.now())
+        for node in world.nodes.values():
+            if node.owned and node.agent:
+                leave = self._executor.leave(node.id, self.epoch, world.now)
+                self._effects.start(leave, world.now)
+
+    # -- look --------------------------------------------------------------------------------
+
+    def _now(self) -> Instant:
+        now = self._timeline.now()
+        slept = self._last_tick_at is not None and now - self._last_tick_at > GAP_S
+        if slept or abs(self._timeline.jumped_s) > JUMP_S:
+            self._watcher.forgive(now)
+        went_back = self._timeline.jumped_s < -JUMP_S
+        if went_back and not self._went_back:
+            says = f"this host's clock went back by {-self._timeline.jumped_s:.0f} s"
+            self._note("controller", Code.CLOCK_WENT_BACK, says, now)
+        self._went_back = went_back
+        self._last_tick_at = now
+        return now
+
+    def _look(self, now: Instant, *, rung: bool) -> None:
+        world = self._store.world(now)
+        reading = Reading(world, now)
+        events: list[e.Event] = []
+        for result in self._effects.done(now):
+            events += self._came(result, world, reading, now)
+        if events:
+            self._store.append(events, epoch=self.epoch)
+        for look in self._watcher.looks(world.nodes.values(), now, rung=rung):
+            self._effects.start(look, now)
+
+    def _came(
+        self, result: Result, world: World, reading: Reading, now: Instant
+    ) -> Iterable[e.Event]:
+        if result.error is not None:
+            return self._failed(result, now)
+        self._failing.discard(result.key)
+        match result.value, result.key:
+            case Mail() as mail, _:
+                return self._watcher.mail_came(mail, reading, now)
+            case Machines() as seen, _:
+                return self._watcher.machines_came(seen, world, now)
+            case Posted(number=number), ("start", str(job), int(attempt)):
+                return [e.OrderPosted(at=now, job=job, attempt=attempt, number=number)]
+            case Posted(number=number), ("stop", str(job), int(attempt)):
+                return [e.StopPosted(at=now, job=job, attempt=attempt, number=number)]
+            case _, ("wake", str(node)):
+                self._watcher.woken(node)
+        return []
+
+    def _failed(self, result: Result, now: Instant) -> Iterable[e.Event]:
+        """Say once that something cannot be done; it is tried again until it can."""
+        if result.key in self._failing or result.error is None:
+            return []
+        self._failing.add(result.key)
+        verb, subject = result.key[0], result.key[1]  # type: ignore[index]
+        reason = Reason(
+            code=Code.CANNOT_ACT,
+            says=f"cannot {verb} {subject}: {result.error.says}",
+            change=result.error.remedy,
+        )
+        return [e.Noted(at=now, subject=str(subject), reason=reason)]
+
+    def _note(self, subject: str, code: Code, says: str, now: Instant) -> None:
+        noted = e.Noted(at=now, subject=subject, reason=Reason(code=code, says=says))
+        self._store.append([noted], epoch=self.epoch)
+
+    # -- decide, check, record, do -----------------------------------------------------------
+
+    def _is_due(self, world: World) -> bool:
+        if world.version != self._planned_version:
+            return True
+        if self._look_again_at is not None and world.now >= self._look_again_at:
+            return True
+        retry_at = self._effects.retry_at()
+        if retry_at is not None and world.now >= retry_at:
+            return True
+        return _alive(world.sightings) != self._planned_alive
+
+    def _decide(self, world: World) -> None:
+        made = plan(world, self._chosen.policies)
+        self._look_again_at = made.look_again_at
+        self._planned_alive = _alive(world.sightings)
+        self._planned_version = world.version
+        if not made.steps or self._is_refused(made, world):
+            return
+        try:
+            self._record(made, world)
+        except StaleWorld:
+            self._planned_version = -1
+            return
+        self._executor.carry_out(made, world, self._effects, self.epoch)
+
+    def _is_refused(self, made: p.Plan, world: World) -> bool:
+        faults = check(made, world, self._chosen.policies.patience)
+        says = "; ".join(f"{fault.rule}: {fault.says}" for fault in faults[:5])
+        if faults and says != self._incident:
+            self._note("controller", Code.PLAN_REFUSED, says, world.now)
+        self._incident = says
+        return bool(faults)
+
+    def _record(self, made: p.Plan, world: World) -> None:
+        events = events_of(made, world.now)
+        if not events:
+            return  # effects alone decide nothing: a crash finds the same steps again
+        round_ = p.Round(
+            number=0,
+            version=world.version,
+            now=world.now,
+            seed=world.seed,
+            epoch=self.epoch,
+            order=self._chosen.order,
+            score=self._chosen.score,
+            settings=self._chosen.policies.patience.model_dump_json(),
+            sightings=_as_json(world.sightings),
+            plan=made,
+        )
+        self._store.record(round_, events, epoch=self.epoch)
+        if all(isinstance(step, SETTLES_ITSELF) for step in made.steps):
+            # Nothing in it makes room or frees a job, so the same world gives no second step.
+            self._planned_version = world.version + len(events)
+
+
+def _alive(sightings: Mapping[str, Sighting]) -> Mapping[str, bool | None]:
+    return {name: seen.agent_alive for name, seen in sightings.items()}
+
+
+def _as_json(sightings: Mapping[str, Sighting]) -> str:
+    rows = {name: seen.model_dump(mode="json") for name, seen in sorted(sightings.items())}
+    return json.dumps(rows, separators=(",", ":"), sort_keys=True)

@@ -1,0 +1,151 @@
+"""Effects: what takes time is started here, and its result is picked up by a later tick."""
+
+from collections.abc import Callable, Hashable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from typing import Protocol
+
+from cloudwhale.model.units import Instant, Seconds
+from cloudwhale.spi.errors import CloudwhaleError
+
+THREADS = 8  # launches take up to 20 s each; eight at a time keep a burst of machines moving
+FIRST_RETRY_S: Seconds = 0.5
+LONGEST_RETRY_S: Seconds = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """One thing to do, known by its key; doing it twice changes nothing more."""
+
+    key: Hashable
+    do: Callable[[], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came of an effect: a value or an error, never both."""
+
+    key: Hashable
+    value: object = None
+    error: CloudwhaleError | None = None
+
+
+class Effects(Protocol):
+    """Starts effects; a key that is under way is not started again."""
+
+    def start(self, effect: Effect, now: Instant) -> bool:
+        """Start it; False when the same key is under way or waits after a failure."""
+        ...
+
+    def done(self, now: Instant) -> list[Result]:
+        """Return what has ended since the last call."""
+        ...
+
+    def retry_at(self) -> Instant | None:
+        """Return when the first failed effect may be tried again."""
+        ...
+
+    def close(self) -> None:
+        """Wait for what is under way."""
+        ...
+
+
+class _Retries:
+    """Remembers which effects have failed and when they may be tried again."""
+
+    def __init__(self) -> None:
+        self._failed: dict[Hashable, tuple[int, Instant]] = {}
+
+    def blocks(self, key: Hashable, now: Instant) -> bool:
+        return key in self._failed and now < self._failed[key][1]
+
+    def seen(self, result: Result, now: Instant) -> Result:
+        if result.error is None:
+            self._failed.pop(result.key, None)
+        else:
+            times = self._failed.get(result.key, (0, now))[0] + 1
+            wait_s = min(LONGEST_RETRY_S, FIRST_RETRY_S * 2 ** min(times - 1, 10))
+            self._failed[result.key] = (times, now + wait_s)
+        return result
+
+    def next_at(self) -> Instant | None:
+        return min((at for _, at in self._failed.values()), default=None)
+
+
+class ThreadedEffects:
+    """Effects in threads; `ring` wakes the controller when one has ended."""
+
+    def __init__(self, ring: Callable[[], None]) -> None:
+        self._ring = ring
+        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="effect")
+        self._ended: SimpleQueue[tuple[Hashable, Future[object]]] = SimpleQueue()
+        self._under_way: set[Hashable] = set()
+        self._retries = _Retries()
+
+    def start(self, effect: Effect, now: Instant) -> bool:
+        """See Effects."""
+        if effect.key in self._under_way or self._retries.blocks(effect.key, now):
+            return False
+        self._under_way.add(effect.key)
+        future = self._pool.submit(effect.do)
+        future.add_done_callback(lambda ended: self._end(effect.key, ended))
+        return True
+
+    def _end(self, key: Hashable, future: Future[object]) -> None:
+        self._ended.put((key, future))
+        self._ring()
+
+    def done(self, now: Instant) -> list[Result]:
+        """See Effects."""
+        return [self._retries.seen(result, now) for result in self._taken()]
+
+    def _taken(self) -> Iterator[Result]:
+        while True:
+            try:
+                key, future = self._ended.get_nowait()
+            except Empty:
+                return
+            self._under_way.discard(key)
+            error = future.exception()
+            if error is not None and not isinstance(error, CloudwhaleError):
+                raise error
+            yield Result(key, None if error else future.result(), error)
+
+    def retry_at(self) -> Instant | None:
+        """See Effects."""
+        return self._retries.next_at()
+
+    def close(self) -> None:
+        """See Effects."""
+        self._pool.shutdown(wait=True)
+
+
+class InlineEffects:
+    """Effects done on the spot, for simulated time; results come with the next tick."""
+
+    def __init__(self) -> None:
+        self._ended: list[Result] = []
+        self._retries = _Retries()
+
+    def start(self, effect: Effect, now: Instant) -> bool:
+        """See Effects."""
+        if self._retries.blocks(effect.key, now) or any(r.key == effect.key for r in self._ended):
+            return False
+        try:
+            self._ended.append(Result(effect.key, effect.do()))
+        except CloudwhaleError as error:
+            self._ended.append(Result(effect.key, error=error))
+        return True
+
+    def done(self, now: Instant) -> list[Result]:
+        """See Effects."""
+        ended, self._ended = self._ended, []
+        return [self._retries.seen(result, now) for result in ended]
+
+    def retry_at(self) -> Instant | None:
+        """See Effects."""
+        return self._retries.next_at()
+
+    def close(self) -> None:
+        """See Effects."""

@@ -1,0 +1,124 @@
+"""Carries out one checked plan: an effect for each step that needs one; it never chooses."""
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+
+from cloudwhale.control.effects import Effect, Effects
+from cloudwhale.control.orders import leave_order, start_order, stop_order
+from cloudwhale.control.secrets import seal_for, unseal
+from cloudwhale.mailbox.box import orders_to
+from cloudwhale.mailbox.documents import Order
+from cloudwhale.mailbox.objects import Objects
+from cloudwhale.model import plan as p
+from cloudwhale.model.job import Job
+from cloudwhale.model.node import Node
+from cloudwhale.model.units import Instant
+from cloudwhale.model.world import World
+from cloudwhale.spi.provider import LaunchRequest, Provider
+from cloudwhale.spi.store import Store
+
+KEEP_ORDERS = 1000  # obeyed orders kept for a person who looks for what happened
+
+
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """An order lies in a mailbox under this number."""
+
+    node: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Places that agents are told of."""
+
+    mailbox: str
+    home: str
+
+
+class Executor:
+    """Turns steps into effects; a request id per step makes repeating harmless."""
+
+    def __init__(
+        self,
+        store: Store,
+        objects: Objects,
+        providers: Mapping[str, Provider],
+        key: Callable[[], bytes],
+        where: Where,
+    ) -> None:
+        self._store = store
+        self._objects = objects
+        self._providers = providers
+        self._key = key
+        self._where = where
+        self._last_order: dict[str, int] = {}
+
+    def carry_out(self, plan: p.Plan, world: World, effects: Effects, epoch: int) -> None:
+        """Start the effects of a plan's steps; one that no longer fits is dropped."""
+        for step in plan.steps:
+            effect = self._effect(step, world, epoch)
+            if effect is not None:
+                effects.start(effect, world.now)
+
+    def _effect(self, step: p.Step, world: World, epoch: int) -> Effect | None:
+        match step:
+            case p.Place():
+                job = world.jobs[step.job].but(attempt=step.attempt, placement=step.placement)
+                return self._post_start(job, world, epoch)
+            case p.PostStart():
+                return self._post_start(world.jobs[step.job], world, epoch)
+            case p.PostStop():
+                return self._post_stop(world.jobs[step.job], world, epoch)
+            case p.WakeAgent():
+                return self._wake(world.nodes[step.node], world.now)
+            case _:
+                return None
+
+    def _post_start(self, job: Job, world: World, epoch: int) -> Effect | None:
+        node = world.nodes.get(job.placement.node) if job.placement is not None else None
+        if node is None or (job.spec.secrets and not node.public_key):
+            return None
+        order = start_order(job, node, self._sealed(job, node), fence=epoch, at=world.now)
+        return self._post(("start", job.id, job.attempt), node.id, order)
+
+    def _post_stop(self, job: Job, world: World, epoch: int) -> Effect | None:
+        if job.placement is None:
+            return None
+        order = stop_order(job, fence=epoch, at=world.now)
+        return self._post(("stop", job.id, job.attempt), job.placement.node, order)
+
+    def leave(self, node: str, epoch: int, at: Instant) -> Effect:
+        """Return the effect that lets a node's agent go."""
+        return self._post(("leave", node), node, leave_order(fence=epoch, at=at))
+
+    def _sealed(self, job: Job, node: Node) -> Mapping[str, str]:
+        if not job.spec.secrets:
+            return {}
+        kept, key = self._store.sealed(job.run), self._key()
+        return {
+            name: seal_for(node.public_key, unseal(key, kept[name])) for name in job.spec.secrets
+        }
+
+    def _post(self, key: Hashable, node: str, order: Order) -> Effect:
+        box, body = orders_to(self._objects, node), order.model_dump_json().encode()
+
+        def post() -> Posted:
+            after = self._last_order.get(node)
+            number = box.post(body, box.newest() if after is None else after)
+            self._last_order[node] = max(number, self._last_order.get(node, 0))
+            if number > KEEP_ORDERS:
+                box.forget(number - KEEP_ORDERS, number - KEEP_ORDERS)
+            return Posted(node, number)
+
+        return Effect(key, post)
+
+    def _wake(self, node: Node, now: Instant) -> Effect:
+        request = LaunchRequest(
+            request_id=f"wake-{node.id}-{now:.3f}",
+            node=node.id,
+            offer=None,
+            mailbox=self._where.mailbox,
+            home=self._where.home,
+        )
+        return Effect(("wake", node.id), lambda: self._providers[node.provider].launch(request))

@@ -1,0 +1,197 @@
+"""Runs a controller in a thread of whatever process holds the lock."""
+
+import logging
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+
+from cloudwhale.clock import wait
+from cloudwhale.control import desk as desks
+from cloudwhale.control.controller import Chosen, Controller, Parts
+from cloudwhale.control.effects import ThreadedEffects
+from cloudwhale.control.executor import Executor, Where
+from cloudwhale.control.store.lock import HolderLock
+from cloudwhale.control.timeline import Timeline
+from cloudwhale.control.watcher import Watcher
+from cloudwhale.mailbox.bell import Bell
+from cloudwhale.model.units import Seconds
+from cloudwhale.settings import Settings
+from cloudwhale.spi.errors import CloudwhaleError, Fenced, StoreUnusable
+from cloudwhale.spi.provider import LaunchRequest, Provider
+
+POLL_S: Seconds = 0.05  # how soon a job that another process submits is seen; costs 0.3 % of a core
+LONGEST_WAIT_S: Seconds = 1.0
+TROUBLE_WAIT_S: Seconds = 1.0
+
+log = logging.getLogger("cloudwhale.controller")
+
+
+class ControllerHost:
+    """The controller of this process, once it holds the lock."""
+
+    def __init__(self, settings: Settings, *, until_empty: bool = False) -> None:
+        self._settings = settings
+        self._until_empty = until_empty
+        self._lock = HolderLock(settings.home / "controller.lock")
+        self._bell: Bell | None = None
+        self._stop = threading.Event()
+        self._leave_agents = True
+        self._thread: threading.Thread | None = None
+        self.failure: CloudwhaleError | None = None
+        """Why the controller ended, when it was not asked to."""
+        self.trouble = ""
+        """What it cannot do at the moment and tries again; empty when all is well."""
+
+    @property
+    def holds(self) -> bool:
+        """Say whether this process has the controller."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def holder(self) -> str:
+        """Return who holds the lock, in words."""
+        return self._lock.holder()
+
+    def try_start(self) -> bool:
+        """Take the lock and start the controller; False when another process holds it."""
+        if self.holds:
+            return True
+        if not self._lock.acquire():
+            return False
+        self._stop.clear()
+        self._bell = Bell()
+        self._thread = threading.Thread(target=self._live, name="controller", daemon=True)
+        self._thread.start()
+        return True
+
+    def stop(self, *, leave_agents: bool) -> None:
+        """End the controller and let the lock go.
+
+        `leave_agents`: keep this host's agents running for the next controller.
+        """
+        self._leave_agents = leave_agents
+        self._stop.set()
+        if self._bell is not None:
+            self._bell.ring()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        self._lock.release()
+
+    def join(self) -> None:
+        """Wait until the controller has ended by itself, in steps that a signal can interrupt."""
+        while self._thread is not None and self._thread.is_alive():
+            self._thread.join(timeout=LONGEST_WAIT_S)
+        self._lock.release()
+
+    # -- the thread --------------------------------------------------------------------------
+
+    def _live(self) -> None:
+        assert self._bell is not None
+        try:
+            with desks.open_desk(self._settings, may_migrate=True) as desk:
+                self._turn(desk, self._bell)
+        except CloudwhaleError as error:
+            self.failure = error
+            log.error("controller ended: %s", error)
+        finally:
+            self._bell.close()
+            self._bell = None
+
+    def _turn(self, desk: desks.Desk, bell: Bell) -> None:
+        found = desks.providers(self._settings)
+        effects = ThreadedEffects(bell.ring)
+        controller = _controller(desk, found, effects)
+        rung, due, version = True, 0.0, -1
+        while not self._stop.is_set():
+            now = desk.clock.now()
+            if rung or now >= due or self._version(desk) != version:
+                if not rung:
+                    rung = not bell.hears_folders
+                due = self._tick(controller, rung=rung, now=now)
+                version = self._version(desk)
+                self._watch(desk, bell)
+                if self._until_empty and _is_empty(desk):
+                    self._leave_agents = False
+                    break
+            rung = bell.wait(min(POLL_S, max(0.0, due - now)))
+        if not self._leave_agents and _is_empty(desk):
+            controller.let_agents_go()
+        effects.close()
+        if not self._stop.is_set():
+            controller.tick(rung=True)
+
+    def _version(self, desk: desks.Desk) -> int:
+        try:
+            return desk.store.version()
+        except StoreUnusable:
+            return -1  # the tick says what is wrong
+
+    def _tick(self, controller: Controller, *, rung: bool, now: float) -> float:
+        try:
+            due = controller.tick(rung=rung)
+            self.trouble = ""
+        except Fenced:
+            raise
+        except StoreUnusable as error:
+            if self.trouble != error.says:
+                log.error("controller waits: %s", error)
+            self.trouble = error.says
+            wait(TROUBLE_WAIT_S, self._stop)
+            return now
+        return min(due if due is not None else now + LONGEST_WAIT_S, now + LONGEST_WAIT_S)
+
+    def _watch(self, desk: desks.Desk, bell: Bell) -> None:
+        folder = desk.objects.folder
+        if folder is not None:
+            for node in desk.store.world(desk.clock.now()).nodes:
+                bell.watch(folder / "inbox" / node)
+
+
+def _is_empty(desk: desks.Desk) -> bool:
+    return not desk.store.world(desk.clock.now()).jobs
+
+
+def _controller(
+    desk: desks.Desk, found: Mapping[str, Provider], effects: ThreadedEffects
+) -> Controller:
+    settings, now = desk.settings, desk.clock.now()
+    epoch = desk.store.new_epoch(desks.node_name(settings), now)
+    where = Where(desks.mailbox_url(settings), str(settings.home))
+    parts = Parts(
+        store=desk.store,
+        watcher=Watcher(desk.objects, found, desk.store.read_to()),
+        executor=Executor(desk.store, desk.objects, found, lambda: desk.key, where),
+        effects=effects,
+        timeline=Timeline(desk.clock),
+    )
+    chosen = Chosen(desks.policies(settings), settings.order, settings.score, settings.seed)
+    return Controller(parts, chosen, epoch)
+
+
+def wake_local_agent(settings: Settings) -> None:
+    """Start this host's agent now, so that it is there when its first order is posted."""
+    for provider in desks.providers(settings).values():
+        node = desks.node_name(settings)
+        request = LaunchRequest(
+            request_id=f"early-{node}",
+            node=node,
+            offer=None,
+            mailbox=desks.mailbox_url(settings),
+            home=str(settings.home),
+        )
+        provider.launch(request)
+
+
+def leave_controller_behind(settings: Settings) -> int:
+    """Start a controller that ends when nothing is left to do; return its process id."""
+    settings.home.mkdir(parents=True, exist_ok=True)
+    with (settings.home / "controller.log").open("ab") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "cloudwhale", "controller", "--until-empty"],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    return process.pid

@@ -1,0 +1,60 @@
+"""Runs a stored round again: the same world must give the same plan, bit for bit."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from cloudwhale import plugins
+from cloudwhale.control.desk import Desk
+from cloudwhale.model.plan import Plan, Round
+from cloudwhale.model.world import Sighting
+from cloudwhale.planning.planner import Policies, plan
+from cloudwhale.planning.reconcile import Patience
+from cloudwhale.spi.errors import CloudwhaleError
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayResult:
+    """Whether a round's plan could be made again."""
+
+    round: Round
+    agrees: bool
+    differences: tuple[str, ...]
+
+
+def replay(desk: Desk, number: int) -> ReplayResult:
+    """Make the plan of a stored round again and compare; raise CloudwhaleError if unknown."""
+    stored = desk.store.round(number)
+    if stored is None:
+        raise CloudwhaleError(
+            f"there is no round {number}", "`cloudwhale explain JOB` prints the rounds of a job."
+        )
+    again = plan_again(desk, stored)
+    same = again.model_dump_json() == stored.plan.model_dump_json()
+    differences = () if same else tuple(_differences(stored.plan, again))
+    return ReplayResult(stored, same, differences)
+
+
+def plan_again(desk: Desk, stored: Round) -> Plan:
+    """Return the plan that today's code makes of the world of a stored round."""
+    rows = json.loads(stored.sightings)
+    world = replace(
+        desk.store.world_at(stored.version, stored.now),
+        seed=stored.seed,
+        sightings={name: Sighting.model_validate(row) for name, row in rows.items()},
+    )
+    policies = Policies(
+        order=plugins.load(plugins.ORDERS, stored.order)(),
+        score=plugins.load(plugins.SCORES, stored.score)(),
+        patience=Patience.model_validate_json(stored.settings),
+    )
+    return plan(world, policies)
+
+
+def _differences(old: Plan, new: Plan) -> Iterator[str]:
+    then = {step.model_dump_json() for step in old.steps}
+    now = {step.model_dump_json() for step in new.steps}
+    yield from (f"only then: {step}" for step in sorted(then - now))
+    yield from (f"only now: {step}" for step in sorted(now - then))
+    if then == now:
+        yield "the steps agree; their order, the scores kept or the next look differ"

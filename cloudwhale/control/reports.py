@@ -1,0 +1,107 @@
+"""Turns what an agent said into events, with the job as it is known now."""
+
+from collections.abc import Iterator
+from typing import cast
+
+from pydantic import ValidationError
+
+from cloudwhale.mailbox import documents as d
+from cloudwhale.model import event as e
+from cloudwhale.model.job import HOLDS_A_PLACE, Job
+from cloudwhale.model.node import Node, NodeState
+from cloudwhale.model.reason import Code, Reason
+from cloudwhale.model.units import Instant
+from cloudwhale.model.world import World
+from cloudwhale.planning.lifecycle import apply
+from cloudwhale.planning.outcome import End, meaning
+
+
+class Reading:
+    """Events from reports, each seen with what the earlier ones of the same breath changed."""
+
+    def __init__(self, world: World, now: Instant) -> None:
+        self._jobs = dict(world.jobs)
+        self._nodes = dict(world.nodes)
+        self._now = now
+
+    def events(self, node: str, body: bytes) -> tuple[e.Event, ...]:
+        """Return the events that one document means; a heartbeat means none."""
+        try:
+            report = d.REPORTS.validate_json(body)
+        except ValidationError as error:
+            return (self._noted(node, Code.CANNOT_ACT, f"unreadable report: {error}"),)
+        found = tuple(self._meaning(node, report))
+        for event in found:
+            self._remember(event)
+        return found
+
+    def _remember(self, event: e.Event) -> None:
+        if isinstance(event, e.OfJob) and event.job in self._jobs:
+            self._jobs[event.job] = apply(self._jobs[event.job], event)
+        elif isinstance(event, e.NodeJoined):
+            self._nodes[event.node.id] = event.node
+
+    def _meaning(self, node: str, report: d.AnyReport) -> Iterator[e.Event]:
+        if isinstance(report, d.Joined):
+            yield self._joined(node, report)
+        elif isinstance(report, d.AttemptReport):
+            yield from self._of_attempt(node, report)
+        elif isinstance(report, d.Heartbeat):
+            known = self._nodes.get(node)
+            if known is not None and known.state is NodeState.LOST:
+                yield e.NodeJoined(at=self._now, node=known.but(state=NodeState.READY))
+
+    def _joined(self, node: str, report: d.Joined) -> e.NodeJoined:
+        known = self._nodes.get(node)
+        draining = known is not None and known.state is NodeState.DRAINING
+        joined = Node(
+            id=node,
+            facts=report.facts,
+            state=NodeState.DRAINING if draining else NodeState.READY,
+            agent=report.agent,
+            public_key=report.public_key,
+            joined_at=self._now,
+        )
+        if known is not None:
+            joined = joined.but(owned=known.owned, provider=known.provider)
+        return e.NodeJoined(at=self._now, node=joined)
+
+    def _of_attempt(self, node: str, report: d.AttemptReport) -> Iterator[e.Event]:
+        job = self._jobs.get(report.job)
+        if job is None:
+            return  # it ended: what is said of it late changes nothing
+        if not _is_current(job, node, report.attempt):
+            says = f"attempt {report.attempt} on {node} reports, {job.attempt} is the newest"
+            yield self._noted(job.id, Code.STALE_ATTEMPT, says)
+            return
+        yield self._told(job, report)
+
+    def _told(self, job: Job, report: d.AttemptReport) -> e.Event:
+        at, attempt = self._now, report.attempt
+        match report:
+            case d.AttemptStarted():
+                return e.Started(
+                    at=at, job=job.id, attempt=attempt, resumed_from=report.resumed_from
+                )
+            case d.CheckpointPublished():
+                return e.CheckpointSaved(
+                    at=at, job=job.id, attempt=attempt, checkpoint=report.checkpoint
+                )
+            case d.AttemptEnded():
+                end = End(attempt, report.how, report.exit_code, report.says, report.unsaved_s)
+                return cast(e.Event, meaning(job, end, at))
+            case d.OrderRefused():
+                return self._noted(job.id, report.code, report.says)
+            case d.Remark():
+                return self._noted(job.id, report.code, report.says)
+            case _:
+                raise TypeError(f"a report without a meaning: {report!r}")
+
+    def _noted(self, subject: str, code: Code, says: str) -> e.Noted:
+        return e.Noted(at=self._now, subject=subject, reason=Reason(code=code, says=says))
+
+
+def _is_current(job: Job, node: str, attempt: int) -> bool:
+    if attempt != job.attempt or job.placement is None or job.placement.node != node:
+        return False
+    return job.state in HOLDS_A_PLACE

@@ -1,0 +1,141 @@
+"""Looks at mailboxes and providers; what was seen becomes events and sightings."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from cloudwhale.control.effects import Effect
+from cloudwhale.control.reports import Reading
+from cloudwhale.mailbox.box import inbox_from
+from cloudwhale.mailbox.objects import Objects
+from cloudwhale.model import event as e
+from cloudwhale.model.node import Node
+from cloudwhale.model.units import Instant, Seconds
+from cloudwhale.model.world import Sighting, World
+from cloudwhale.spi.provider import Machine, Provider
+
+READ_EVERY_S: Seconds = 1.0  # where no folder notification wakes us
+LOOK_EVERY_S: Seconds = 1.0  # whether the agents that we start ourselves are alive
+READ_AT_ONCE = 200  # documents read in one go, so that a backlog does not hold up a tick
+KEEP_READ = 500  # read documents kept for a person who looks for what happened
+NOTE_READ_AFTER_S: Seconds = 300.0  # how long reading only heartbeats goes unrecorded
+
+
+@dataclass(frozen=True, slots=True)
+class Mail:
+    """Documents read from one node's inbox."""
+
+    node: str
+    last: int
+    bodies: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Machines:
+    """What one provider says of its machines."""
+
+    provider: str
+    machines: tuple[Machine, ...]
+
+
+class Watcher:
+    """Remembers when each node was last heard, and how far its inbox was read."""
+
+    def __init__(
+        self, objects: Objects, providers: Mapping[str, Provider], read_to: Mapping[str, int]
+    ) -> None:
+        self._objects = objects
+        self._providers = providers
+        self._read_to = dict(read_to)
+        self._noted_at: dict[str, Instant] = {}
+        self._heard_at: dict[str, Instant] = {}
+        self._alive: dict[str, bool] = {}
+        self._looked_at: Instant | None = None
+        self._read_at: Instant | None = None
+
+    def forgive(self, now: Instant) -> None:
+        """Count every silence from now: we were the ones who did not listen."""
+        self._heard_at = dict.fromkeys(self._heard_at, now)
+
+    def looks(self, nodes: Iterable[Node], now: Instant, *, rung: bool) -> list[Effect]:
+        """Return the looks that are due: inboxes at once when something rang."""
+        effects: list[Effect] = []
+        if rung or self._read_at is None or now - self._read_at >= READ_EVERY_S:
+            self._read_at = now
+            effects += [self._read(node.id) for node in nodes]
+        if self._looked_at is None or now - self._looked_at >= LOOK_EVERY_S:
+            self._looked_at = now
+            effects += [self._look(name) for name in self._providers]
+        return effects
+
+    def next_look_at(self) -> Instant | None:
+        """Return when the next look is due."""
+        times = (self._read_at, self._looked_at)
+        return min((at + READ_EVERY_S for at in times if at is not None), default=None)
+
+    def _read(self, node: str) -> Effect:
+        box, first = inbox_from(self._objects, node), self._read_to.get(node, 0) + 1
+
+        def read() -> Mail:
+            bodies: list[bytes] = []
+            while len(bodies) < READ_AT_ONCE:
+                body = box.read(first + len(bodies))
+                if body is None:
+                    break
+                bodies.append(body)
+            last = first - 1 + len(bodies)
+            if bodies and last // KEEP_READ > (first - 1) // KEEP_READ:
+                box.forget(max(1, last - 2 * KEEP_READ), last - KEEP_READ)
+            return Mail(node, last, tuple(bodies))
+
+        return Effect(("read", node), read)
+
+    def _look(self, provider: str) -> Effect:
+        def look() -> Machines:
+            return Machines(provider, tuple(self._providers[provider].machines()))
+
+        return Effect(("look", provider), look)
+
+    # -- what came back ----------------------------------------------------------------------
+
+    def mail_came(self, mail: Mail, reading: Reading, now: Instant) -> Sequence[e.Event]:
+        """Return the events of some documents; reading the same mail twice gives nothing."""
+        known = self._read_to.get(mail.node, 0)
+        fresh = mail.bodies[max(0, len(mail.bodies) - (mail.last - known)) :]
+        if mail.last <= known or not fresh:
+            return []
+        self._heard_at[mail.node] = now
+        self._read_to[mail.node] = mail.last
+        if len(mail.bodies) == READ_AT_ONCE:
+            self._read_at = None  # there may be more
+        events = [event for body in fresh for event in reading.events(mail.node, body)]
+        noted_at = self._noted_at.setdefault(mail.node, now)
+        if events or now - noted_at >= NOTE_READ_AFTER_S:
+            self._noted_at[mail.node] = now
+            events.append(e.Read(at=now, node=mail.node, number=mail.last))
+        return events
+
+    def woken(self, node: str) -> None:
+        """Count an agent as alive that was just started, until the next look."""
+        self._alive[node] = True
+
+    def machines_came(self, seen: Machines, world: World, now: Instant) -> Sequence[e.Event]:
+        """Return events for owned machines that were not known yet."""
+        events: list[e.Event] = []
+        for machine in seen.machines:
+            self._alive[machine.node] = machine.state == "running"
+            self._heard_at.setdefault(machine.node, now)
+            if machine.node not in world.nodes and machine.facts is not None:
+                node = Node(id=machine.node, facts=machine.facts, provider=seen.provider)
+                events.append(e.NodeJoined(at=now, node=node))
+        return events
+
+    def sightings(self, world: World, now: Instant) -> Mapping[str, Sighting]:
+        """Return what was seen of every known node; one never heard counts from now."""
+        return {
+            name: Sighting(
+                node=name,
+                heard_at=self._heard_at.setdefault(name, now),
+                agent_alive=self._alive.get(name),
+            )
+            for name in world.nodes
+        }
