@@ -10,6 +10,7 @@ from typing import Any, Self
 from cloudwhale.model.units import Seconds
 
 _CREATED, _MOVED_HERE = 0x100, 0x80  # IN_CREATE, IN_MOVED_TO of inotify(7)
+_IS_FOLDER_ONLY = 0x01000000  # IN_ONLYDIR
 
 
 class Bell:
@@ -23,20 +24,49 @@ class Bell:
         os.set_blocking(self._read, False)
         os.set_blocking(self._write, False)
         self._inotify = _inotify()
-        self._watched: set[Path] = set()
+        self._watched: dict[Path, int] = {}
+        self._moves: dict[int, Path] = {}
+        self._moved: list[tuple[Path, str]] = []
 
     @property
     def hears_folders(self) -> bool:
         """Say whether new files ring it."""
         return self._inotify is not None
 
-    def watch(self, folder: Path) -> None:
-        """Ring for every file that appears in a folder; made when missing; may be repeated."""
-        if self._inotify is None or folder in self._watched:
+    def watch(self, folder: Path, *, moves: bool = False) -> bool:
+        """Ring for every file that appears in a folder; made when missing; may be repeated.
+
+        With `moves`, `moved` tells which files were renamed into it. False: nothing will ring
+        (no inotify here, or no watches left), so the reader must poll.
+        """
+        if self._inotify is None:
+            return False
+        if folder not in self._watched:
+            folder.mkdir(parents=True, exist_ok=True)
+            try:
+                mark = self._inotify.add_watch(folder, _CREATED | _MOVED_HERE | _IS_FOLDER_ONLY)
+            except OSError:
+                return False
+            self._watched[folder] = mark
+            if moves:
+                self._moves[mark] = folder
+        return True
+
+    def unwatch(self, folder: Path) -> None:
+        """Ring no more for a folder; one that is gone or was never watched is fine."""
+        mark = self._watched.pop(folder, None)
+        if mark is None or self._inotify is None:
             return
-        folder.mkdir(parents=True, exist_ok=True)
-        self._inotify.add_watch(folder, _CREATED | _MOVED_HERE)
-        self._watched.add(folder)
+        self._moves.pop(mark, None)
+        try:
+            self._inotify.rm_watch(mark)
+        except OSError:
+            pass  # the folder is gone, and its watch with it
+
+    def moved(self) -> list[tuple[Path, str]]:
+        """Return, once, the files renamed into folders watched with `moves`: folder, name."""
+        moved, self._moved = self._moved, []
+        return moved
 
     def ring(self) -> None:
         """Wake the waiter; from any thread."""
@@ -55,8 +85,13 @@ class Bell:
             while _drained(self._read):
                 pass
         if self._inotify is not None and self._inotify.fileno() in ready:
-            self._inotify.read(timeout=0)
+            self._hear(self._inotify)
         return bool(ready)
+
+    def _hear(self, inotify: Any) -> None:
+        for event in inotify.read(timeout=0):
+            if event.mask & _MOVED_HERE and event.wd in self._moves:
+                self._moved.append((self._moves[event.wd], event.name))
 
     def close(self) -> None:
         """Let go of the descriptors."""
@@ -89,4 +124,7 @@ def _inotify() -> Any:
         from inotify_simple import INotify
     except ImportError:
         return None
-    return INotify(nonblocking=True)
+    try:
+        return INotify(nonblocking=True)
+    except OSError:
+        return None  # the user's limit of instances is reached: poll

@@ -1,16 +1,22 @@
 """The object store that controller and agents meet in: `file://`, `s3://`, `gs://`, `memory://`."""
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import unquote, urlparse
 
-from obstore.exceptions import AlreadyExistsError, BaseError, NotFoundError
+from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import LocalStore, MemoryStore, ObjectStore, from_url
 
 from cloudwhale.spi.errors import StoreUnusable
 
 PART_BYTES = 8 << 20  # S3 wants parts of 5 MiB or more; eight keeps memory low and rates high
+READ_BYTES = 1 << 20  # of a local file at once: large enough to be fast, small enough to forget
+
+
+class Unreadable(Exception):
+    """A file of this host could not be read while it was uploaded."""
 
 
 class Objects(Protocol):
@@ -35,12 +41,25 @@ class Objects(Protocol):
         """Remove objects; missing ones are fine."""
         ...
 
-    def put_file(self, key: str, path: Path) -> None:
-        """Upload a file in parts; overwrites; holds a few parts in memory at most."""
+    def put_chunks(self, key: str, chunks: Iterable[bytes]) -> None:
+        """Upload what an iterator yields, in parts; overwrites; all or nothing.
+
+        What the iterator itself raises comes through unchanged, OSError excepted.
+        """
         ...
 
-    def get_file(self, key: str, path: Path) -> bool:
-        """Download into a file in parts; False when there is no such object."""
+    def put_file(self, key: str, path: Path) -> str:
+        """Upload a file as put_chunks does; return the sha256 of what was uploaded.
+
+        Raise Unreadable when this host's file cannot be read.
+        """
+        ...
+
+    def get_file(self, key: str, path: Path) -> str | None:
+        """Download into a file in parts; return its sha256, or None: no such object.
+
+        What this host's disk says against it is raised as the OSError that it is.
+        """
         ...
 
 
@@ -65,7 +84,7 @@ class StoreObjects:
         """See Objects."""
         try:
             return bytes(self._store.get(key).bytes())
-        except (NotFoundError, FileNotFoundError):
+        except FileNotFoundError:
             return None
         except (BaseError, OSError) as error:
             raise _unusable("read", key, error) from error
@@ -73,8 +92,10 @@ class StoreObjects:
     def keys(self, prefix: str) -> Sequence[str]:
         """See Objects."""
         try:
-            return sorted(meta["path"] for page in self._store.list(prefix) for meta in page)
-        except (NotFoundError, FileNotFoundError):
+            # The overload for Arrow tables, which we do not install, has unknown types.
+            pages = self._store.list(prefix)  # pyright: ignore[reportUnknownMemberType]
+            return sorted(meta["path"] for page in pages for meta in page)
+        except FileNotFoundError:
             return []
         except (BaseError, OSError) as error:
             raise _unusable("list", prefix, error) from error
@@ -84,30 +105,56 @@ class StoreObjects:
         for key in keys:
             try:
                 self._store.delete(key)
-            except (NotFoundError, FileNotFoundError):
+            except FileNotFoundError:
                 continue
             except (BaseError, OSError) as error:
                 raise _unusable("delete", key, error) from error
 
-    def put_file(self, key: str, path: Path) -> None:
+    def put_chunks(self, key: str, chunks: Iterable[bytes]) -> None:
         """See Objects."""
         try:
-            self._store.put(key, path, chunk_size=PART_BYTES, max_concurrency=4)
+            self._store.put(key, iter(chunks), chunk_size=PART_BYTES, max_concurrency=4)
         except (BaseError, OSError) as error:
             raise _unusable("write", key, error) from error
 
-    def get_file(self, key: str, path: Path) -> bool:
+    def put_file(self, key: str, path: Path) -> str:
         """See Objects."""
+        digest = hashlib.sha256()
+        self.put_chunks(key, _read(path, digest.update))
+        return digest.hexdigest()
+
+    def get_file(self, key: str, path: Path) -> str | None:
+        """See Objects."""
+        digest = hashlib.sha256()
         try:
             answer = self._store.get(key)
-            with path.open("wb") as file:
-                for chunk in answer.stream(min_chunk_size=PART_BYTES):
-                    file.write(chunk)
-        except (NotFoundError, FileNotFoundError):
-            return False
+        except FileNotFoundError:
+            return None
         except (BaseError, OSError) as error:
             raise _unusable("read", key, error) from error
-        return True
+        with path.open("wb") as file:
+            for chunk in _received(answer.stream(min_chunk_size=PART_BYTES), key):
+                digest.update(chunk)
+                file.write(chunk)
+        return digest.hexdigest()
+
+
+def _read(path: Path, note: Callable[[bytes], object]) -> Iterator[bytes]:
+    try:
+        with path.open("rb") as file:
+            while piece := file.read(READ_BYTES):
+                note(piece)
+                yield piece
+    except OSError as error:
+        raise Unreadable(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _received(chunks: Iterable[bytes], key: str) -> Iterator[bytes]:
+    try:
+        for chunk in chunks:
+            yield bytes(chunk)
+    except (BaseError, OSError) as error:
+        raise _unusable("read", key, error) from error
 
 
 def open_objects(url: str) -> StoreObjects:
