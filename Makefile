@@ -1,0 +1,67 @@
+# What a person does here; `make help` lists it. Each step stops at the first failure.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+.PHONY: help venv demo test check bench clean
+
+PYTHON ?= python3
+BIN := $(CURDIR)/.venv/bin
+# Newer than pyproject.toml when all is installed; removed first, so a broken install is redone.
+INSTALLED := .venv/installed
+
+# pyright would ask for a newer version of itself on every call.
+export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+help:  ## this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
+
+venv: $(INSTALLED)  ## .venv with cloudwhale and every tool; nothing to do when it is there
+
+$(INSTALLED): pyproject.toml
+	@rm -f $@
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	    { echo "cloudwhale needs Python 3.11 or newer; name one with PYTHON=python3.12"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || $(MAKE) -s python3-venv
+	@[ -x $(BIN)/pip ] || { echo "Making .venv"; $(PYTHON) -m venv --clear .venv; }
+	@echo "Installing cloudwhale and its tools into .venv (a minute or two)"
+	@$(BIN)/python -m pip install --quiet --editable '.[test]'
+	@touch $@
+
+.PHONY: python3-venv
+python3-venv:
+	@if [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then \
+	    echo "$(PYTHON) cannot make virtual environments here."; \
+	    echo "On Debian and Ubuntu: sudo apt-get install python3-venv"; exit 1; fi
+	@echo "Installing Debian's python3-venv, which $(PYTHON) lacks"
+	@apt-get update -qq
+	@DEBIAN_FRONTEND=noninteractive apt-get install -y -qq python3-venv >/dev/null
+
+demo: venv  ## the set-up, then examples/train.yaml under a budget of 50 dollars (state: .demo)
+	@PATH="$(BIN):$$PATH" CLOUDWHALE_HOME=$(CURDIR)/.demo/home \
+	    cloudwhale run examples/train.yaml --budget 50 -y
+
+test: check  ## every check and every test
+	@echo "== tests"
+	@PATH="$(BIN):$$PATH" pytest -q -n 2 --dist=worksteal
+
+check: venv  ## the guards alone: format, lint, types, imports
+	@echo "== format"
+	@$(BIN)/ruff format --check --quiet . || { echo "Mend it: .venv/bin/ruff format ."; exit 1; }
+	@echo "== lint"
+	@$(BIN)/ruff check --quiet .
+	@echo "== types, mypy"
+	@$(BIN)/mypy
+	@echo "== types, pyright"
+	@$(BIN)/pyright
+	@echo "== imports"
+	@$(BIN)/lint-imports --no-logo
+
+bench: venv  ## the figures that cloudwhale must reach, measured on this machine
+	@PATH="$(BIN):$$PATH" python tests/benchmarks/run.py
+
+clean:  ## remove .venv, .demo and what the tools left behind
+	@rm -rf .venv .demo build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache \
+	    .hypothesis
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
