@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from cloudwhale.model.job import GpuRequest, Job, JobSpec, Placement, Resources
+from cloudwhale.model.job import GpuRequest, Job, JobSpec, JobState, Placement, Resources
 from cloudwhale.model.node import Device, Facts, Node, NodeState
 from cloudwhale.model.world import World
 
@@ -19,8 +19,9 @@ def wants(cpu: float = 1.0, gpus: int = 0, **fields: Any) -> Resources:
 
 
 def a_job(job_id: str = "train-1", **fields: Any) -> Job:
-    """Make a pending job; keys of JobSpec go to its spec."""
-    spec_fields = {key: fields.pop(key) for key in list(fields) if key in JobSpec.model_fields}
+    """Make a pending job; keys of JobSpec go to its spec, but for `after`: ids, not names."""
+    of_spec = [key for key in fields if key in JobSpec.model_fields and key != "after"]
+    spec_fields = {key: fields.pop(key) for key in of_spec}
     spec = a_spec(**spec_fields)
     return Job(**{"id": job_id, "run": "run-1", "spec": spec, "submitted_at": 0.0, **fields})
 
@@ -54,4 +55,6 @@ def a_world(jobs: list[Job] | None = None, nodes: list[Node] | None = None, **fi
 
 def placed(job: Job, node: str = "host", *devices: str) -> Job:
     """Return the job as the plan leaves it: attempt 1, starting, on a node."""
-    return job.but(attempt=1, state="starting", placement=Placement(node=node, devices=devices))
+    return job.but(
+        attempt=1, state=JobState.STARTING, placement=Placement(node=node, devices=devices)
+    )

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from cloudwhale.model import event as e
 from cloudwhale.model.reason import Code, Refusal
-from cloudwhale.model.units import Instant, MicroUsd, Seconds, usd
+from cloudwhale.model.units import NOTHING, Instant, MicroUsd, Seconds, usd
 from cloudwhale.model.value import Value
 from cloudwhale.model.world import Account
 
@@ -60,7 +60,7 @@ def left(account: Account) -> MicroUsd:
 
 
 def refusal(
-    account: Account, worst: MicroUsd, started_forecast: MicroUsd = MicroUsd(0)
+    account: Account, worst: MicroUsd, started_forecast: MicroUsd = NOTHING
 ) -> Refusal | None:
     """Return why a reservation is not admitted, or None: the one rule for every payer.
 

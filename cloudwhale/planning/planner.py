@@ -1,11 +1,10 @@
 """One planning round: reconcile, order, fit, score, pack, say why."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from cloudwhale.model import plan as p
 from cloudwhale.model.job import Job, JobState
-from cloudwhale.model.node import Node
 from cloudwhale.model.plan import Decision, Plan
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.world import World
@@ -31,9 +30,10 @@ class Policies:
 
 def plan(world: World, policies: Policies) -> Plan:
     """Return what should happen now; called on every change of the world, and pure."""
+    world = _in_order(world)
     seen = differences(world, policies.patience)
     queue = waiting(world, policies.order)
-    free = free_capacity(_usable(world), world.jobs.values())
+    free = free_capacity(world.nodes.values(), world.jobs.values())
     packed = pack(queue.ready, free, empty_capacity(free), policies.score)
     steps = (
         *seen.steps,
@@ -50,9 +50,11 @@ def plan(world: World, policies: Policies) -> Plan:
     )
 
 
-def _usable(world: World) -> list[Node]:
-    """Return every node in a fixed order; the state of each is for `fit` to judge."""
-    return [world.nodes[name] for name in sorted(world.nodes)]
+def _in_order(world: World) -> World:
+    """Return the same world in one fixed order, so that a replay does not depend on history."""
+    return replace(
+        world, jobs=dict(sorted(world.jobs.items())), nodes=dict(sorted(world.nodes.items()))
+    )
 
 
 def _place(job: Job, decision: Decision) -> p.Place:

@@ -1,0 +1,74 @@
+"""A case is a file: a world, then the steps and reasons that the planner must give for it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from makers import a_world
+
+from cloudwhale import plugins
+from cloudwhale.model.job import Job
+from cloudwhale.model.node import Node, NodeState
+from cloudwhale.model.plan import Plan
+from cloudwhale.model.world import Sighting, World
+from cloudwhale.planning.checker import check
+from cloudwhale.planning.planner import Policies, plan
+from cloudwhale.planning.reconcile import Patience
+
+FILES = sorted(Path(__file__).parent.glob("*.yaml"))
+DEFAULT_FACTS = {"cpu": 2.0, "memory_gib": 16.0, "disk_gib": 100.0}
+
+
+def world_of(case: dict[str, Any]) -> World:
+    nodes: list[Node] = []
+    heard: dict[str, Sighting] = {}
+    for name, row in case.get("nodes", {}).items():
+        row = dict(row or {})
+        sighting = {"heard_at": row.pop("heard_at", 0.0), "agent_alive": row.pop("alive", None)}
+        heard[name] = Sighting(node=name, **sighting)
+        row["facts"] = DEFAULT_FACTS | row.get("facts", {})
+        nodes.append(Node.model_validate({"id": name, "state": NodeState.READY, **row}))
+    jobs: list[Job] = []
+    for name, row in case.get("jobs", {}).items():
+        row = dict(row or {})
+        spec = {"name": name, "command": "true", **row.pop("spec", {})}
+        base = {"id": name, "run": "run-1", "submitted_at": 0.0, "spec": spec}
+        jobs.append(Job.model_validate(base | row))
+    return a_world(
+        jobs, nodes, now=float(case.get("now", 0.0)), ended=case.get("ended", {}), sightings=heard
+    )
+
+
+def lines_of(made: Plan) -> list[str]:
+    """Write each step as a person would say it: `place a on host: placed`."""
+    lines: list[str] = []
+    for step in made.steps:
+        fields = step.model_dump(mode="json")
+        words = [fields["kind"], fields.get("job") or fields.get("node")]
+        if "placement" in fields:
+            words += ["on", fields["placement"]["node"], *fields["placement"]["devices"]]
+        code = fields["reason"]["code"] if "reason" in fields else ""
+        lines.append(" ".join(words) + (f": {code}" if code else ""))
+    return lines
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_the_planner_decides_as_the_case_says(file: Path) -> None:
+    case = yaml.safe_load(file.read_text())
+    policies = Policies(
+        order=plugins.load(plugins.ORDERS, case.get("order", "priority"))(),
+        score=plugins.load(plugins.SCORES, case.get("score", "best-fit"))(),
+        patience=Patience(attempt_lease_s=100.0, clock_skew_s=10.0),
+    )
+    world = world_of(case)
+    made = plan(world, policies)
+    assert lines_of(made) == case["expect"]["steps"], case["says"]
+    assert check(made, world, policies.patience) == ()
+    says = {getattr(s, "job", ""): s.reason.says for s in made.steps if hasattr(s, "reason")}
+    for job, sentence in case["expect"].get("says", {}).items():
+        assert says[job] == sentence
+
+
+def test_there_are_cases() -> None:
+    assert len(FILES) >= 8

@@ -1,0 +1,90 @@
+"""No order of events makes reserved + spent exceed the limit; parts add up; more never hurts."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cloudwhale.model import event as e
+from cloudwhale.model.units import MicroUsd
+from cloudwhale.model.world import Account
+from cloudwhale.planning.ledger import accrued, after, cost, left, refusal, split
+
+amounts = st.integers(0, 10**9).map(MicroUsd)
+moves = st.lists(
+    st.tuples(st.sampled_from(["reserve", "charge", "release"]), amounts, amounts), max_size=60
+)
+
+
+def moved(account: Account, verb: str, amount: MicroUsd, forecast: MicroUsd) -> Account:
+    """Carry one wish out as the house does: ask first; charge and free only what is reserved."""
+    facts = {"at": 0.0, "payer": "run-1", "rental": "r"}
+    if verb == "reserve":
+        if refusal(account, amount, forecast) is not None:
+            return account
+        return after(account, e.Reserved(amount=amount, **facts))
+    amount = MicroUsd(min(amount, account.reserved))
+    kind = e.Charged if verb == "charge" else e.Released
+    return after(account, kind(amount=amount, **facts))
+
+
+@given(limit=amounts, wishes=moves)
+def test_no_order_of_wishes_takes_more_than_the_limit(
+    limit: MicroUsd, wishes: list[tuple[str, MicroUsd, MicroUsd]]
+) -> None:
+    account = Account(payer="run-1", limit=limit)
+    for verb, amount, forecast in wishes:
+        before = account.reserved + account.spent
+        account = moved(account, verb, amount, forecast)
+        taken = account.reserved + account.spent
+        assert 0 <= taken <= limit
+        assert account.reserved >= 0
+        assert left(account) == limit - taken
+        if verb == "charge":
+            assert taken == before
+
+
+@given(limit=amounts, more=amounts, taken=amounts, worst=amounts, forecast=amounts)
+def test_more_budget_never_refuses_what_less_admitted(
+    limit: MicroUsd, more: MicroUsd, taken: MicroUsd, worst: MicroUsd, forecast: MicroUsd
+) -> None:
+    poor = Account(payer="run-1", limit=limit, spent=MicroUsd(min(taken, limit)))
+    rich = poor.but(limit=MicroUsd(limit + more))
+    if refusal(poor, worst, forecast) is None:
+        assert refusal(rich, worst, forecast) is None
+
+
+@given(limit=amounts, spent=amounts, worst=amounts, forecast=amounts)
+def test_what_is_admitted_leaves_enough_for_started_work(
+    limit: MicroUsd, spent: MicroUsd, worst: MicroUsd, forecast: MicroUsd
+) -> None:
+    account = Account(payer="run-1", limit=limit, spent=MicroUsd(min(spent, limit)))
+    if refusal(account, worst, forecast) is None:
+        held = after(account, e.Reserved(at=0.0, payer="run-1", rental="r", amount=worst))
+        assert left(held) >= forecast
+
+
+@given(
+    amount=amounts,
+    weights=st.dictionaries(
+        st.text(min_size=1, max_size=5),
+        st.floats(0, 1e6, allow_nan=False, allow_subnormal=False),
+        min_size=1,
+        max_size=12,
+    ),
+)
+def test_parts_add_up_and_none_is_off_by_more_than_one(
+    amount: MicroUsd, weights: dict[str, float]
+) -> None:
+    parts = split(amount, weights)
+    assert sum(parts.values()) == amount
+    total = sum(weights.values())
+    if total > 0:
+        for name, part in parts.items():
+            assert abs(part - amount * weights[name] / total) <= 1 + amount * 1e-9
+
+
+@given(price=amounts, seconds=st.floats(0, 1e7, allow_nan=False))
+def test_cost_is_never_below_the_exact_price_and_a_bill_never_below_the_cost(
+    price: MicroUsd, seconds: float
+) -> None:
+    assert cost(price, seconds) * 3600 >= price * seconds * (1 - 1e-12)
+    assert accrued(price, seconds) >= cost(price, seconds)
