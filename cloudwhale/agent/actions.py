@@ -1,0 +1,108 @@
+"""What an agent can do: the actions that its duty asks the rim for, in order."""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from cloudwhale.agent.seen import Key, StopWish
+from cloudwhale.mailbox.documents import AnyReport, AttemptEnded, StartOrder
+from cloudwhale.model.job import Checkpoint
+
+
+@dataclass(frozen=True, slots=True)
+class Prepare:
+    """Keep the order, then unpack, restore and unseal; answered by Prepared or CannotStart."""
+
+    order: StartOrder
+
+
+@dataclass(frozen=True, slots=True)
+class StartShim:
+    """Start the shim; answered by Began, Over, Lost or CannotStart."""
+
+    key: Key
+
+
+@dataclass(frozen=True, slots=True)
+class KeepStop:
+    """Remember in the attempt's folder that it is to be stopped, and how."""
+
+    key: Key
+    wish: StopWish
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """Send the signal; the shim kills what is left after the grace, even if this agent dies."""
+
+    key: Key
+    wish: StopWish
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """Kill everything of the attempt; `hard`: the shim too, as it does not react."""
+
+    key: Key
+    hard: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Publish:
+    """Publish a checkpoint under a number; answered by Published, Dropped or PublishFailed.
+
+    `name` None: the last look after the process has ended; whatever is whole and new.
+    """
+
+    key: Key
+    seq: int
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """Delete checkpoints from the store, after everything posted before was taken by it."""
+
+    key: Key
+    checkpoints: tuple[Checkpoint, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """Say something to the controller; reports are posted in order, again until taken."""
+
+    report: AnyReport
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """Merge the log, post the report, mark the attempt as ended; `order`: it is new here."""
+
+    report: AttemptEnded
+    order: StartOrder | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """Post again how an attempt ended, if that is known here and was posted before."""
+
+    key: Key
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """Say goodbye and end the agent."""
+
+
+Action: TypeAlias = (
+    Prepare
+    | StartShim
+    | KeepStop
+    | Signal
+    | Kill
+    | Publish
+    | Forget
+    | Post
+    | Close
+    | Repeat
+    | Leave
+)

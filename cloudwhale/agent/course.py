@@ -1,0 +1,246 @@
+"""The course of one attempt on a machine: pure, from its order to its end."""
+
+import math
+from dataclasses import replace
+from typing import TypeAlias
+
+from cloudwhale.agent import seen
+from cloudwhale.agent.actions import (
+    Action,
+    Close,
+    Forget,
+    KeepStop,
+    Kill,
+    Post,
+    Publish,
+    Signal,
+    StartShim,
+)
+from cloudwhale.agent.seen import ExitRecord, StopWish
+from cloudwhale.agent.state import LEASE_S, Attempt, Phase, Stopping
+from cloudwhale.mailbox.documents import (
+    AttemptEnded,
+    AttemptStarted,
+    CheckpointPublished,
+    Remark,
+)
+from cloudwhale.model.reason import Code
+from cloudwhale.model.units import Instant, Seconds
+
+HARDER_AFTER_S: Seconds = 5.0  # a shim kills within a second or two; then it is hung itself
+PUBLISH_AGAIN_S: Seconds = 10.0  # a store that refused once is busy or gone for a while
+
+Turn: TypeAlias = tuple[Attempt | None, tuple[Action, ...]]
+"""The attempt as it is now (None: closed) and what to do."""
+
+
+def next_turn(attempt: Attempt, event: seen.OfOneAttempt, now: Instant, agent: str) -> Turn:
+    """Return the attempt after an event of it; an event that comes too late changes nothing."""
+    match event:
+        case seen.Prepared() if attempt.phase is Phase.PREPARING:
+            return replace(attempt, phase=Phase.STARTING), (StartShim(attempt.key),)
+        case seen.CannotStart() if attempt.phase in (Phase.PREPARING, Phase.STARTING):
+            exit = ExitRecord(how=event.how, code=None, ended_at=now, says=event.says)
+            return closed(attempt, exit, now, agent)
+        case seen.Began() if attempt.phase is Phase.STARTING:
+            return _begun(attempt, event.at, now, agent)
+        case seen.Over() if attempt.phase in (Phase.STARTING, Phase.RUNNING):
+            return _over(attempt, event.exit, now, agent)
+        case seen.Lost() if attempt.phase in (Phase.STARTING, Phase.RUNNING):
+            return _lost(attempt, event, now, agent)
+        case seen.Whole() | seen.Published() | seen.Dropped() | seen.PublishFailed():
+            return _of_checkpoint(attempt, event, now, agent)
+        case _:
+            return attempt, ()
+
+
+def stopped(attempt: Attempt, wish: StopWish, now: Instant, agent: str) -> Turn:
+    """Begin to stop an attempt; one that has not begun ends at once; a second wish changes nothing.
+
+    An attempt whose process is over already ends as it did.
+    """
+    if attempt.stopping is not None or attempt.phase is Phase.CLOSING:
+        return attempt, ()
+    if attempt.phase is Phase.PREPARING:
+        exit = ExitRecord(how="stopped", code=None, ended_at=now, says=wish.why)
+        return closed(attempt, exit, now, agent)
+    return replace(attempt, stopping=stopping(wish, now)), (KeepStop(attempt.key, wish),)
+
+
+def stopping(wish: StopWish, now: Instant) -> Stopping:
+    """Return the beginning of a stop; also of one that an earlier incarnation had begun."""
+    return Stopping(wish=wish, next_at=now + wish.grace_s)
+
+
+def due(attempt: Attempt, now: Instant, agent: str) -> Turn:
+    """Do what time has made due: the next step of a stop, a publish, giving up a publish."""
+    if attempt.phase is Phase.CLOSING:
+        return _closing_due(attempt, now, agent)
+    if attempt.stopping is not None and attempt.phase is not Phase.PREPARING:
+        stop, then = _stop_due(attempt, attempt.stopping, now)
+        if then:
+            return stop, then
+    if attempt.whole is not None and not attempt.publishing and now >= attempt.publish_at:
+        return _publish(attempt, attempt.whole.name)
+    return attempt, ()
+
+
+def _stop_due(attempt: Attempt, stop: Stopping, now: Instant) -> tuple[Attempt, tuple[Action, ...]]:
+    if attempt.phase is Phase.RUNNING and not stop.signalled:
+        signalled = replace(stop, signalled=True, next_at=now + stop.wish.grace_s)
+        return replace(attempt, stopping=signalled), (Signal(attempt.key, stop.wish),)
+    if now < stop.next_at:
+        return attempt, ()
+    harder = replace(stop, kills=stop.kills + 1, next_at=now + HARDER_AFTER_S)
+    return replace(attempt, stopping=harder), (Kill(attempt.key, hard=stop.kills > 0),)
+
+
+def wakes_at(attempt: Attempt) -> Instant:
+    """Return when something becomes due for it; infinity when only an event can change it."""
+    if attempt.phase is Phase.CLOSING:
+        return math.inf if attempt.publishing else attempt.publish_at
+    times = [attempt.stopping.next_at] if attempt.stopping else []
+    if attempt.whole is not None and not attempt.publishing:
+        times.append(attempt.publish_at)
+    return min(times, default=math.inf)
+
+
+def closed(attempt: Attempt, exit: ExitRecord, now: Instant, agent: str) -> Turn:
+    """End the attempt: nothing of it runs and nothing more is published."""
+    how, says = exit.how, exit.says
+    if attempt.stopping is not None:
+        how = "stopped"
+        says = "; ".join(part for part in (attempt.stopping.wish.why, exit.says) if part)
+    report = AttemptEnded(
+        at=now, agent=agent, job=attempt.order.job, attempt=attempt.order.attempt,
+        how=how, exit_code=exit.code, says=says, ran_s=exit.ran_s,
+        unsaved_s=_unsaved_s(attempt, exit),
+    )  # fmt: skip
+    return None, (Close(report),)
+
+
+def started(attempt: Attempt, now: Instant, agent: str) -> AttemptStarted:
+    """Return the report that the attempt runs."""
+    restore = attempt.order.restore
+    return AttemptStarted(
+        at=now, agent=agent, job=attempt.order.job, attempt=attempt.order.attempt,
+        resumed_from=restore.attempt if restore else None,
+    )  # fmt: skip
+
+
+def _begun(attempt: Attempt, at: Instant, now: Instant, agent: str) -> Turn:
+    running = replace(
+        attempt,
+        phase=Phase.RUNNING,
+        began_at=at,
+        publish_at=now + attempt.order.checkpoint.every_s,
+    )
+    return running, (Post(started(running, now, agent)),)
+
+
+def _over(attempt: Attempt, exit: ExitRecord, now: Instant, agent: str) -> Turn:
+    told: tuple[Action, ...] = ()
+    if attempt.phase is Phase.STARTING and exit.code is not None:
+        # It was over before it was seen to begin; the controller hears of both, in order.
+        running, told = _begun(attempt, exit.ended_at - exit.ran_s, now, agent)
+        attempt = running or attempt
+    closing = replace(
+        attempt, phase=Phase.CLOSING, exit=exit, whole=None, publish_at=now,
+        give_up_at=now + LEASE_S,
+    )  # fmt: skip
+    return closing, told
+
+
+def _lost(attempt: Attempt, event: seen.Lost, now: Instant, agent: str) -> Turn:
+    began_at = event.at if attempt.began_at is None else attempt.began_at
+    exit = ExitRecord(
+        how="shim-lost", code=None, ended_at=event.at, ran_s=max(0.0, event.at - began_at),
+        says="the shim that watched the job died; what was left of the job was killed",
+    )  # fmt: skip
+    return _over(attempt, exit, now, agent)
+
+
+def _of_checkpoint(
+    attempt: Attempt,
+    event: seen.Whole | seen.Published | seen.Dropped | seen.PublishFailed,
+    now: Instant,
+    agent: str,
+) -> Turn:
+    if isinstance(event, seen.Whole):
+        over = attempt.phase is Phase.CLOSING  # the last look will find it
+        return (attempt if over else replace(attempt, whole=event)), ()
+    free = replace(attempt, publishing=False, looked=False)
+    if isinstance(event, seen.PublishFailed):
+        return replace(free, publish_at=now + PUBLISH_AGAIN_S), ()
+    told: tuple[Action, ...] = ()
+    if isinstance(event, seen.Dropped):
+        remark = Remark(
+            at=now, agent=agent, job=attempt.order.job, attempt=attempt.order.attempt,
+            code=Code.CHECKPOINT_DROPPED, says=f"{event.name}: {event.says}",
+        )  # fmt: skip
+        free, told = _without(free, event.name, math.inf), (Post(remark),)
+    elif event.checkpoint is not None:
+        free, told = _published(free, event, now, agent)
+    if free.exit is None:
+        return free, told
+    if not attempt.looked:  # it was begun while the process lived: look once more
+        return replace(free, publish_at=now), told
+    nothing, close = closed(free, free.exit, now, agent)
+    return nothing, (*told, *close)
+
+
+def _published(
+    attempt: Attempt, event: seen.Published, now: Instant, agent: str
+) -> tuple[Attempt, tuple[Action, ...]]:
+    if event.checkpoint is None:
+        return attempt, ()
+    keep = max(1, attempt.order.checkpoint.keep)
+    everything = (*attempt.published, event.checkpoint)
+    report = CheckpointPublished(
+        at=now, agent=agent, job=attempt.order.job, attempt=attempt.order.attempt,
+        checkpoint=event.checkpoint,
+    )  # fmt: skip
+    told: tuple[Action, ...] = (Post(report),)
+    if len(everything) > keep:
+        told = (*told, Forget(attempt.key, everything[:-keep]))
+    kept = replace(
+        attempt,
+        published=everything[-keep:],
+        publish_at=now + attempt.order.checkpoint.every_s,
+    )
+    return _without(kept, event.checkpoint.name, event.checkpoint.saved_at), told
+
+
+def _without(attempt: Attempt, name: str, saved_at: Instant) -> Attempt:
+    """Return the attempt, its waiting checkpoint gone if it is this one and not a newer state."""
+    waiting = attempt.whole
+    if waiting is not None and waiting.name == name and waiting.saved_at <= saved_at:
+        return replace(attempt, whole=None)
+    return attempt
+
+
+def _publish(attempt: Attempt, name: str | None) -> Turn:
+    seq = attempt.seq + 1
+    busy = replace(attempt, seq=seq, publishing=True, looked=name is None)
+    return busy, (Publish(attempt.key, seq, name),)
+
+
+def _closing_due(attempt: Attempt, now: Instant, agent: str) -> Turn:
+    if attempt.exit is None or attempt.publishing or now < attempt.publish_at:
+        return attempt, ()
+    if now < attempt.give_up_at:
+        return _publish(attempt, None)
+    remark = Remark(
+        at=now, agent=agent, job=attempt.order.job, attempt=attempt.order.attempt,
+        code=Code.CHECKPOINT_DROPPED,
+        says=f"the last checkpoint could not be published for {LEASE_S:.0f} s",
+    )  # fmt: skip
+    nothing, close = closed(attempt, attempt.exit, now, agent)
+    return nothing, (Post(remark), *close)
+
+
+def _unsaved_s(attempt: Attempt, exit: ExitRecord) -> Seconds:
+    """Return the run time since the newest published checkpoint was saved, or since the start."""
+    if not attempt.published:
+        return exit.ran_s
+    return min(exit.ran_s, max(0.0, exit.ended_at - attempt.published[-1].saved_at))

@@ -1,0 +1,339 @@
+"""What an agent does next: pure; what was seen goes in, actions for the rim come out.
+
+The rim (`agent/rim`, or a simulated machine) starts with `AgentState(node, agent)`, tells `Woke`
+first, then everything it sees, and a `Tick` no later than `wakes_at` says.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from cloudwhale.agent import course, seen
+from cloudwhale.agent.actions import Action, Close, Leave, Post, Prepare, Repeat
+from cloudwhale.agent.seen import Key, Seen, StopWish
+from cloudwhale.agent.state import AgentState, Attempt, Phase
+from cloudwhale.mailbox.documents import (
+    AttemptEnded,
+    Heartbeat,
+    Joined,
+    LeaveOrder,
+    OrderRefused,
+    StartOrder,
+    StopOrder,
+)
+from cloudwhale.model.reason import Code
+from cloudwhale.model.units import Instant, Seconds
+
+HEARTBEAT_S: Seconds = 10.0  # architecture.md 5
+IDLE_S: Seconds = 60.0  # an agent whose starter is gone waits so long for work, then leaves
+
+Answer: TypeAlias = tuple[AgentState, tuple[Action, ...]]
+
+
+def duty(state: AgentState, event: Seen, now: Instant) -> Answer:
+    """Return the agent's next state and what it must do; `now` never goes backwards."""
+    state, first = _reaction(state, event, now)
+    state, then = _due(state, now)
+    actions = (*first, *then)
+    if any(isinstance(action, Post | Close) for action in actions):
+        state = replace(state, said_at=now)
+    if state.attempts:
+        state = replace(state, idle_since=now)
+    return state, actions
+
+
+def wakes_at(state: AgentState) -> Instant:
+    """Return the latest time for the next Tick; it may be past: then at once."""
+    if state.left:
+        return math.inf
+    times = [state.said_at + HEARTBEAT_S, _leaves_at(state)]
+    times += [course.wakes_at(attempt) for attempt in state.attempts.values()]
+    times += [_lands_at(state, attempt) for attempt in _stoppable(state)]
+    if state.orphaned and not state.attempts:
+        times.append(state.idle_since + IDLE_S)
+    return min(times)
+
+
+def _reaction(state: AgentState, event: Seen, now: Instant) -> Answer:
+    match event:
+        case seen.Woke():
+            return _awake(state, event, now)
+        case seen.Ordered():
+            return _ordered(state, event, now)
+        case seen.StoreFailed():
+            return replace(state, silent_since=event.since), ()
+        case seen.StoreWorks():
+            return replace(state, silent_since=None), ()
+        case seen.Orphaned():
+            return replace(state, orphaned=True), ()
+        case seen.LeaveAsked():
+            going = replace(state, leaving=True, land_until=now + event.land_s)
+            why = "this machine's agent was told to go"
+            return _land(going, going.attempts, Landing(why, event.land_s), now)
+        case seen.Tick():
+            return _ticked(state, now)
+        case _:
+            return _of_attempt(state, event, now)
+
+
+def _ticked(state: AgentState, now: Instant) -> Answer:
+    # Only here: the orders that were read with an order to leave come first.
+    if state.left or now < _leaves_at(state):
+        return state, ()
+    return replace(state, left=True), (Leave(),)
+
+
+def _leaves_at(state: AgentState) -> Instant:
+    """Return when the agent goes: with nothing to do, or late with the last uploads undone.
+
+    What is undone then, the next agent finds in its folder and does.
+    """
+    if not state.leaving:
+        return math.inf
+    if not state.attempts:
+        return state.idle_since
+    all_over = all(one.phase is Phase.CLOSING for one in state.attempts.values())
+    return math.inf if state.land_until is None or not all_over else state.land_until
+
+
+# -- waking up -------------------------------------------------------------------------------
+
+
+def _awake(state: AgentState, event: seen.Woke, now: Instant) -> Answer:
+    attempts = {
+        (found.order.job, found.order.attempt): _adopted(found, now) for found in event.found
+    }
+    newest = dict(event.newest)
+    for job, number in attempts:
+        newest[job] = max(number, newest.get(job, 0))
+    state = replace(
+        state, attempts=attempts, newest=newest, fence=event.fence, said_at=now, idle_since=now
+    )
+    joined = Joined(
+        at=now, agent=state.agent, facts=event.facts, public_key=event.public_key,
+        attempts=tuple(attempts),
+    )  # fmt: skip
+    actions: list[Action] = [Post(joined)]
+    for key, attempt in attempts.items():
+        state, more = _turned(state, key, _resumed(attempt, now, state.agent))
+        actions += more
+    return state, tuple(actions)
+
+
+def _adopted(found: seen.Found, now: Instant) -> Attempt:
+    stopping = course.stopping(found.stop, now) if found.stop else None
+    return Attempt(
+        order=found.order,
+        phase=Phase.PREPARING if found.began_at is None else Phase.RUNNING,
+        began_at=found.began_at,
+        stopping=stopping,
+        seq=found.seq,
+        published=found.published,
+        publish_at=now + found.order.checkpoint.every_s,
+    )
+
+
+def _resumed(attempt: Attempt, now: Instant, agent: str) -> course.Turn:
+    """Say that an adopted attempt runs, or prepare it again: nobody knows how far that was."""
+    if attempt.phase is Phase.RUNNING:
+        return attempt, (Post(course.started(attempt, now, agent)),)
+    if attempt.stopping is None:
+        return attempt, (Prepare(attempt.order),)
+    exit = seen.ExitRecord(how="stopped", code=None, ended_at=now)
+    return course.closed(attempt, exit, now, agent)
+
+
+# -- orders ----------------------------------------------------------------------------------
+
+
+def _ordered(state: AgentState, event: seen.Ordered, now: Instant) -> Answer:
+    order = event.order
+    if order.fence < state.fence:
+        return state, _refused(
+            state, order, Code.STALE_FENCE, now,
+            f"the order is of controller epoch {order.fence}, and {state.fence} was seen already",
+        )  # fmt: skip
+    state = replace(state, fence=order.fence, idle_since=now)
+    if isinstance(order, LeaveOrder):
+        return replace(state, leaving=state.leaving or not event.missed), ()
+    if isinstance(order, StopOrder):
+        return _stop_ordered(state, order, now)
+    if event.missed:
+        return _not_started(
+            state, order, now, "this machine's agent has lost what it knew of earlier orders"
+        )
+    return _start_ordered(state, order, now)
+
+
+def _start_ordered(state: AgentState, order: StartOrder, now: Instant) -> Answer:
+    key = (order.job, order.attempt)
+    known = state.newest.get(order.job, 0)
+    if key in state.attempts:
+        attempt = state.attempts[key]
+        running = attempt.phase is Phase.RUNNING
+        return state, ((Post(course.started(attempt, now, state.agent)),) if running else ())
+    if order.attempt == known:
+        return state, (Repeat(key),)
+    if order.attempt < known:
+        return state, _refused(
+            state, order, Code.STALE_ATTEMPT, now,
+            f"attempt {known} of {order.job} was accepted here, {order.attempt} is older",
+        )  # fmt: skip
+    if not _is_a_name(order.job):
+        return state, _refused(
+            state, order, Code.START_FAILED, now, f"{order.job!r} cannot be the name of a folder"
+        )
+    obstacle = _obstacle(state, order)
+    if obstacle:
+        return _not_started(state, order, now, obstacle)
+    # An order to leave that came earlier is taken back by this one.
+    return _with(replace(state, leaving=False), Attempt(order=order)), (Prepare(order),)
+
+
+def _obstacle(state: AgentState, order: StartOrder) -> str:
+    """Say why an attempt that is new here cannot be started; empty when it can."""
+    older = [number for job, number in state.attempts if job == order.job]
+    if older:
+        return f"attempt {max(older)} of the job still runs here"
+    if state.land_until is not None:
+        return "this machine's agent is leaving"
+    if order.image is not None:
+        return f"this agent runs plain processes, and the job wants the image {order.image}"
+    return ""
+
+
+def _not_started(state: AgentState, order: StartOrder, now: Instant, says: str) -> Answer:
+    """End an attempt that never was; it is remembered, so that it can never start later."""
+    report = AttemptEnded(
+        at=now, agent=state.agent, job=order.job, attempt=order.attempt,
+        how="start-failed", exit_code=None, says=says,
+    )  # fmt: skip
+    newest = max(order.attempt, state.newest.get(order.job, 0))
+    return _knowing(state, order.job, newest), (Close(report, order),)
+
+
+def _stop_ordered(state: AgentState, order: StopOrder, now: Instant) -> Answer:
+    key = (order.job, order.attempt)
+    attempt = state.attempts.get(key)
+    if attempt is not None:
+        wish = StopWish(order.signal, order.grace_s, "stopped as ordered")
+        return _turned(state, key, course.stopped(attempt, wish, now, state.agent))
+    if order.attempt <= state.newest.get(order.job, 0):
+        return state, (Repeat(key),)
+    report = AttemptEnded(
+        at=now, agent=state.agent, job=order.job, attempt=order.attempt,
+        how="stopped", exit_code=None, says="the attempt was never started here",
+    )  # fmt: skip
+    if not _is_a_name(order.job):
+        return state, (Post(report),)
+    return _knowing(state, order.job, order.attempt), (Close(report),)
+
+
+def _refused(
+    state: AgentState, order: StartOrder | StopOrder | LeaveOrder, code: Code, now: Instant,
+    says: str,
+) -> tuple[Action, ...]:  # fmt: skip
+    if isinstance(order, LeaveOrder):
+        return ()  # a refusal names an attempt, and there is none
+    refusal = OrderRefused(
+        at=now, agent=state.agent, job=order.job, attempt=order.attempt, code=code, says=says
+    )
+    return (Post(refusal),)
+
+
+# -- attempts under way ----------------------------------------------------------------------
+
+
+def _of_attempt(state: AgentState, event: seen.OfOneAttempt, now: Instant) -> Answer:
+    attempt = state.attempts.get(event.key)
+    if attempt is None:
+        return state, ()
+    return _turned(state, event.key, course.next_turn(attempt, event, now, state.agent))
+
+
+@dataclass(frozen=True, slots=True)
+class Landing:
+    """Why the agent itself stops attempts, and the longest grace that it can give them."""
+
+    why: str
+    grace_s: Seconds
+
+
+def _land(state: AgentState, keys: Iterable[Key], limit: Landing, now: Instant) -> Answer:
+    """Begin to stop attempts, each as its own rule says."""
+    actions: list[Action] = []
+    for key in keys:
+        attempt = state.attempts[key]
+        rule = attempt.order.checkpoint
+        wish = StopWish(rule.signal, min(rule.grace_s, limit.grace_s), limit.why)
+        state, more = _turned(state, key, course.stopped(attempt, wish, now, state.agent))
+        actions += more
+    return state, tuple(actions)
+
+
+def _due(state: AgentState, now: Instant) -> Answer:
+    state, actions = _cut_off(state, now)
+    for key, attempt in state.attempts.items():
+        state, more = _turned(state, key, course.due(attempt, now, state.agent))
+        actions = (*actions, *more)
+    if state.orphaned and not state.attempts and now - state.idle_since >= IDLE_S:
+        state = replace(state, leaving=True)
+    if now - state.said_at >= HEARTBEAT_S and not state.left:
+        actions = (*actions, Post(Heartbeat(at=now, agent=state.agent)))
+    return state, actions
+
+
+def _cut_off(state: AgentState, now: Instant) -> Answer:
+    """Stop what must be over when the lease ends: then its job may be started elsewhere."""
+    keys = [one.key for one in _stoppable(state) if now >= _lands_at(state, one)]
+    if not keys or state.silent_since is None:
+        return state, ()
+    why = f"the store was silent for {now - state.silent_since:.0f} s"
+    return _land(state, keys, Landing(why, state.lease_s / 2), now)
+
+
+def _stoppable(state: AgentState) -> list[Attempt]:
+    """Return the attempts that a stop would still change."""
+    return [
+        attempt
+        for attempt in state.attempts.values()
+        if attempt.stopping is None and attempt.phase is not Phase.CLOSING
+    ]
+
+
+def _lands_at(state: AgentState, attempt: Attempt) -> Instant:
+    """Return when an attempt must begin to stop because the store is silent."""
+    if state.silent_since is None:
+        return math.inf
+    grace_s = min(attempt.order.checkpoint.grace_s, state.lease_s / 2)
+    kill_s = min(2 * course.HARDER_AFTER_S, state.lease_s / 4)
+    return state.silent_since + state.lease_s - grace_s - kill_s
+
+
+# -- parts of the state ----------------------------------------------------------------------
+
+
+def _turned(state: AgentState, key: Key, turn: course.Turn) -> Answer:
+    attempt, actions = turn
+    if attempt is not None:
+        return _with(state, attempt), actions
+    rest = {other: one for other, one in state.attempts.items() if other != key}
+    return replace(state, attempts=rest), actions
+
+
+def _with(state: AgentState, attempt: Attempt) -> AgentState:
+    known = _knowing(state, attempt.order.job, attempt.order.attempt)
+    return replace(known, attempts={**state.attempts, attempt.key: attempt})
+
+
+def _knowing(state: AgentState, job: str, number: int) -> AgentState:
+    if state.newest.get(job, 0) >= number:
+        return state
+    return replace(state, newest={**state.newest, job: number})
+
+
+def _is_a_name(job: str) -> bool:
+    """Say whether a job's id can be the name of a folder, here and in the store."""
+    plain = all(letter.isalnum() or letter in "-_." for letter in job)
+    return plain and 0 < len(job) <= 200 and not job.startswith(".")

@@ -1,0 +1,179 @@
+"""What an agent can see happen: the events that its duty reacts to."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from cloudwhale.mailbox.documents import AnyOrder, StartOrder
+from cloudwhale.model.job import Checkpoint, Ending
+from cloudwhale.model.node import Facts
+from cloudwhale.model.units import Instant, Seconds
+
+Key: TypeAlias = tuple[str, int]
+"""A job's id and the number of the attempt."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExitRecord:
+    """How an attempt's process ended; times are this machine's wall clock."""
+
+    how: Ending
+    code: int | None
+    """As a shell shows it: 128 + signal when killed; None when it never ran."""
+    ended_at: Instant
+    ran_s: Seconds = 0.0
+    says: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StopWish:
+    """How an attempt is to be stopped, and why."""
+
+    signal: str
+    grace_s: Seconds
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An attempt that an earlier incarnation of this agent accepted and did not close."""
+
+    order: StartOrder
+    began_at: Instant | None = None
+    """When its process began; None when it never did."""
+    seq: int = 0
+    """Highest checkpoint number that was used."""
+    published: tuple[Checkpoint, ...] = ()
+    """Checkpoints of this attempt that lie in the store, oldest first."""
+    stop: StopWish | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Woke:
+    """The agent has just started; `found` and `newest` come from its folder."""
+
+    facts: Facts
+    public_key: str
+    found: tuple[Found, ...] = ()
+    newest: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Newest attempt of every job that was ever accepted here."""
+    fence: int = 0
+    forgot: bool = False
+    """There were agents of this node before, but nothing of what they did is left here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """An order was read; `missed` when it was posted to an agent whose memory is gone."""
+
+    order: AnyOrder
+    missed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OfAttempt:
+    """Something about one attempt; ignored when that one is not under way."""
+
+    key: Key
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared(OfAttempt):
+    """Working directory, checkpoint and secrets are in place."""
+
+
+@dataclass(frozen=True, slots=True)
+class CannotStart(OfAttempt):
+    """It could not be prepared, or its shim could not be started."""
+
+    how: Literal["restore-failed", "start-failed", "disk-full"]
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class Began(OfAttempt):
+    """The shim has started the job's process."""
+
+    at: Instant
+
+
+@dataclass(frozen=True, slots=True)
+class Over(OfAttempt):
+    """The shim wrote its exit record: no process of the attempt is left."""
+
+    exit: ExitRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Lost(OfAttempt):
+    """The shim died without an exit record; what it left behind was killed."""
+
+    at: Instant
+
+
+@dataclass(frozen=True, slots=True)
+class Whole(OfAttempt):
+    """A new checkpoint became whole; it is the newest."""
+
+    name: str
+    saved_at: Instant
+
+
+@dataclass(frozen=True, slots=True)
+class Published(OfAttempt):
+    """A publish is through; None: there was nothing new to publish."""
+
+    checkpoint: Checkpoint | None
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped(OfAttempt):
+    """A checkpoint changed while it was read, or could not be read: nothing was published."""
+
+    name: str
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class PublishFailed(OfAttempt):
+    """The store did not take it; worth another try."""
+
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoreFailed:
+    """The store cannot be reached; `since` is when it was last heard."""
+
+    since: Instant
+
+
+@dataclass(frozen=True, slots=True)
+class StoreWorks:
+    """The store answers again."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveAsked:
+    """The machine's owner wants the agent gone; jobs are landed first."""
+
+    land_s: Seconds
+    """At most this long for a job's grace."""
+
+
+@dataclass(frozen=True, slots=True)
+class Orphaned:
+    """The process that started this agent is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Time has passed."""
+
+
+OfOneAttempt: TypeAlias = (
+    Prepared | CannotStart | Began | Over | Lost | Whole | Published | Dropped | PublishFailed
+)
+Seen: TypeAlias = (
+    Woke | Ordered | OfOneAttempt | StoreFailed | StoreWorks | LeaveAsked | Orphaned | Tick
+)

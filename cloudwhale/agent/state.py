@@ -1,0 +1,88 @@
+"""What an agent knows: frozen, replaced by its duty, rebuilt from its folder after a restart."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from cloudwhale.agent.seen import ExitRecord, Key, StopWish, Whole
+from cloudwhale.mailbox.documents import StartOrder
+from cloudwhale.model.job import Checkpoint
+from cloudwhale.model.units import Instant, Seconds
+
+LEASE_S: Seconds = 600.0  # product.md 9: after so long without the store, jobs are stopped
+
+
+class Phase(StrEnum):
+    """Where an attempt is in its life on this machine."""
+
+    PREPARING = "preparing"
+    STARTING = "starting"
+    """Its shim was started; the job's process was not seen yet."""
+    RUNNING = "running"
+    CLOSING = "closing"
+    """No process is left; its last checkpoint is being published."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stopping:
+    """An attempt that is being stopped."""
+
+    wish: StopWish
+    next_at: Instant
+    """When the next, harder step is due."""
+    signalled: bool = False
+    kills: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt under way."""
+
+    order: StartOrder
+    phase: Phase = Phase.PREPARING
+    began_at: Instant | None = None
+    """By this machine's wall clock, as is everything that is compared with it."""
+    stopping: Stopping | None = None
+    seq: int = 0
+    published: tuple[Checkpoint, ...] = ()
+    whole: Whole | None = None
+    """The newest whole checkpoint that was not published yet."""
+    publishing: bool = False
+    looked: bool = False
+    """What is being published is the last look, after the process has ended."""
+    publish_at: Instant = 0.0
+    """Nothing is published before this time."""
+    exit: ExitRecord | None = None
+    give_up_at: Instant = 0.0
+    """When a closing attempt stops trying to publish."""
+
+    @property
+    def key(self) -> Key:
+        """Name the attempt."""
+        return (self.order.job, self.order.attempt)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentState:
+    """All that decides what an agent does next."""
+
+    node: str
+    agent: str
+    """Incarnation: another one after every start."""
+    lease_s: Seconds = LEASE_S
+    fence: int = 0
+    """The highest that was seen; orders with a lower one are refused."""
+    attempts: Mapping[Key, Attempt] = field(default_factory=dict[Key, Attempt])
+    newest: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Newest attempt of every job that was ever accepted here."""
+    said_at: Instant = 0.0
+    """When it last said anything to the controller."""
+    silent_since: Instant | None = None
+    """When the store was last heard; None while it answers."""
+    idle_since: Instant = 0.0
+    orphaned: bool = False
+    leaving: bool = False
+    """It goes once nothing runs; a later order to start takes that back."""
+    land_until: Instant | None = None
+    """It goes, starts nothing more, and waits no longer than this for uploads."""
+    left: bool = False
