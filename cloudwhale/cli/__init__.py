@@ -1,1 +1,5 @@
 """The commands."""
+
+from cloudwhale.cli.entry import main
+
+__all__ = ["main"]

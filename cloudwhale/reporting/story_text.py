@@ -3,6 +3,7 @@
 import textwrap
 from collections.abc import Iterator
 
+from cloudwhale.clock import iso
 from cloudwhale.model.plan import Scored
 from cloudwhale.model.units import Instant
 from cloudwhale.reporting.explain import Numbers, Story, Telling
@@ -118,3 +119,21 @@ def _wrapped(
             )
         else:
             yield (Cell(" " * indent + row, tone),)
+
+
+def story_keys(story: Story) -> list[dict[str, object]]:
+    """Return the tellings as `explain --json` prints them; times as ISO 8601."""
+    return [_telling_keys(telling) for telling in story.tellings]
+
+
+def _telling_keys(telling: Telling) -> dict[str, object]:
+    numbers = telling.numbers.model_dump() if telling.numbers else {}
+    return {
+        "at": iso(telling.at),
+        "kind": telling.kind,
+        "says": telling.headline,
+        "reason": telling.reason.model_dump() if telling.reason else None,
+        "times": telling.times,
+        "until": iso(telling.until),
+        **{key: numbers.get(key) for key in Numbers.model_fields},
+    }

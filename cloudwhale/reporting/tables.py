@@ -103,6 +103,10 @@ def _progress(job: Job, now: Instant) -> str:
     return ", ".join(part for part in (again, saved) if part)
 
 
+RECEIPT_ROWS_MOST = 60
+"""Of more jobs only those stand in the table that did not complete."""
+
+
 def receipt_sheet(receipt: RunReceipt) -> Sheet:
     """Show what a run came to."""
     columns = (
@@ -116,8 +120,13 @@ def receipt_sheet(receipt: RunReceipt) -> Sheet:
         Column("USD", right=True),
         Column("why", gives_way=True),
     )
-    rows = tuple(_receipt_row(job) for job in receipt.jobs)
-    return Sheet(columns, rows, title=f"receipt of {receipt.run}", notes=(_total(receipt),))
+    jobs = receipt.jobs
+    notes: list[str] = []
+    if len(jobs) > RECEIPT_ROWS_MOST:
+        jobs = tuple(job for job in jobs if job.state != JobState.COMPLETED)
+        notes.append(f"{len(receipt.jobs) - len(jobs):,} more completed")
+    rows = tuple(_receipt_row(job) for job in jobs)
+    return Sheet(columns, rows, f"receipt of {receipt.run}", (*notes, _total(receipt)))
 
 
 def _receipt_row(job: JobReceipt) -> tuple[Cell, ...]:

@@ -1,0 +1,36 @@
+"""The typer application and the order in which `--help` lists its commands.
+
+`cloudwhale --help` has a quarter of a second, so the modules of commands import only typer; what
+a command does is imported when it is called.
+"""
+
+import typer
+
+from cloudwhale.cli.words import examples
+
+app = typer.Typer(
+    name="cloudwhale",
+    help="Pack jobs onto the GPUs you have, rent the rest, stay inside the budget.",
+    no_args_is_help=True,
+    # Plain help: drawing it with rich would take most of the time that --help has.
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=examples(
+        "cloudwhale run train.yaml --budget 50    submit, follow, print the receipt",
+        "cloudwhale plan train.yaml               where it would go, and why",
+        "cloudwhale ps                            what runs and waits",
+        "cloudwhale explain train                 every decision about it, with numbers",
+        "cloudwhale COMMAND --help                options and examples of one command",
+    ),
+)
+
+
+def whole_app() -> typer.Typer:
+    """Return the application with every command in it."""
+    from cloudwhale.cli import commands_jobs, commands_service, commands_views
+
+    commands_jobs.add_to(app)
+    commands_views.add_to(app)
+    commands_service.add_to(app)
+    return app

@@ -1,0 +1,29 @@
+"""The command that works the queue off without following anything: controller."""
+
+from typing import Annotated
+
+import typer
+
+from cloudwhale.cli.words import examples
+
+
+def controller(
+    until_empty: Annotated[
+        bool, typer.Option("--until-empty", help="End when no job is left to run.")
+    ] = False,
+) -> None:
+    """Work on the queue until told to end (Ctrl-C or SIGTERM).
+
+    Waits while another process does, and takes over within seconds when that one goes. Jobs run
+    on when the controller ends; the next one takes them up.
+    """
+    from cloudwhale.cli.serving import controller as do
+
+    raise typer.Exit(do(until_empty))
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add this command with its examples."""
+    app.command(epilog=examples("cloudwhale controller", "cloudwhale controller --until-empty &"))(
+        controller
+    )

@@ -1,0 +1,116 @@
+"""The commands that only read: ps, logs, explain, replay, nodes, doctor, version."""
+
+from typing import Annotated
+
+import typer
+
+from cloudwhale.cli.completing import project_words
+from cloudwhale.cli.words import AsJson, JobWord, State, examples
+
+# A command's parameters are its options, so they are as many as it has.
+
+
+def ps(
+    all_jobs: Annotated[
+        bool, typer.Option("--all", "-a", help="Every job there ever was, as plain text.")
+    ] = False,
+    project: Annotated[
+        str | None,
+        typer.Option("--project", help="Of this project alone.", autocompletion=project_words),
+    ] = None,
+    state: Annotated[State | None, typer.Option("--state", help="In this state alone.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show the jobs that live and the last 20 that ended."""
+    from cloudwhale.cli.looking import Wanted
+    from cloudwhale.cli.looking import ps as do
+
+    wanted = Wanted(project, state.value if state else None, all_jobs, as_json)
+    raise typer.Exit(do(wanted))
+
+
+def logs(
+    job: JobWord,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on until the job has ended.")
+    ] = False,
+    attempt: Annotated[
+        int | None, typer.Option("--attempt", metavar="N", help="Of this attempt; else the newest.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print what a job has printed."""
+    from cloudwhale.cli.logs import logs as do
+
+    raise typer.Exit(do(job, attempt, follow, as_json))
+
+
+def explain(job: JobWord, as_json: AsJson = False) -> None:
+    """Tell every decision about a job, with its numbers.
+
+    Why here: the scores of the chosen place and its best rivals. Why not there: how many nodes
+    refused, by code, and the nearest miss. Why it still waits, and what would change it.
+    """
+    from cloudwhale.cli.looking import explain as do
+
+    raise typer.Exit(do(job, as_json))
+
+
+def replay(
+    number: Annotated[int, typer.Argument(metavar="ROUND", help="As `explain` prints it.")],
+    as_json: AsJson = False,
+) -> None:
+    """Run a planning round again and compare.
+
+    The same world must give the same plan.
+
+    Exit code 1 when it does not; the differences are printed.
+    """
+    from cloudwhale.cli.looking import replay as do
+
+    raise typer.Exit(do(number, as_json))
+
+
+def nodes(as_json: AsJson = False) -> None:
+    """Show the machines, what is taken and what runs there."""
+    from cloudwhale.cli.looking import nodes as do
+
+    raise typer.Exit(do(as_json))
+
+
+def doctor(as_json: AsJson = False) -> None:
+    """Check what jobs need here, and say how to mend it.
+
+    Exit code 1 when a check failed.
+    """
+    from cloudwhale.cli.looking import doctor as do
+
+    raise typer.Exit(do(as_json))
+
+
+def version(as_json: AsJson = False) -> None:
+    """Say which version this is and where it keeps its state."""
+    from cloudwhale.cli.versions import version as do
+
+    raise typer.Exit(do(as_json))
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add these commands, each with its examples."""
+    app.command(
+        epilog=examples(
+            "cloudwhale ps",
+            "cloudwhale ps --state failed --project nlp",
+            "cloudwhale ps --json | jq -r '.jobs[] | [.id, .state] | @tsv'",
+        )
+    )(ps)
+    app.command(
+        epilog=examples("cloudwhale logs -f train", "cloudwhale logs train-3f2a --attempt 1")
+    )(logs)
+    app.command(
+        epilog=examples("cloudwhale explain train", "cloudwhale explain train --json | jq .story")
+    )(explain)
+    app.command(epilog=examples("cloudwhale replay 17"))(replay)
+    app.command(epilog=examples("cloudwhale nodes", "cloudwhale nodes --json | jq .nodes"))(nodes)
+    app.command(epilog=examples("cloudwhale doctor"))(doctor)
+    app.command(epilog=examples("cloudwhale version --json"))(version)

@@ -1,0 +1,43 @@
+"""What the shell offers after Tab: jobs, runs, projects; nothing rather than an error."""
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cloudwhale.model.job import Job
+
+OFFERED = 200
+
+
+def job_words(incomplete: str) -> list[tuple[str, str]]:
+    """Return ids that begin so, newest first, each with its state."""
+    return _from_jobs(incomplete, lambda job: [(job.id, f"{job.state} {job.spec.name}")])
+
+
+def run_words(incomplete: str) -> list[tuple[str, str]]:
+    """Return runs and jobs that begin so."""
+    return _from_jobs(
+        incomplete, lambda job: [(job.run, "run"), (job.id, f"{job.state} {job.spec.name}")]
+    )
+
+
+def project_words(incomplete: str) -> list[tuple[str, str]]:
+    """Return projects that begin so."""
+    return _from_jobs(incomplete, lambda job: [(job.spec.project, "project")])
+
+
+def _from_jobs(
+    incomplete: str, words: Callable[["Job"], Iterable[tuple[str, str]]]
+) -> list[tuple[str, str]]:
+    from cloudwhale.cli.looking import desk_here
+    from cloudwhale.spi.errors import CloudwhaleError
+    from cloudwhale.spi.store import JobQuery
+
+    found: dict[str, str] = {}
+    try:
+        with desk_here() as desk:
+            for job in desk.store.jobs(JobQuery(limit=OFFERED)):
+                found |= {word: says for word, says in words(job) if word.startswith(incomplete)}
+    except CloudwhaleError:
+        return []
+    return list(found.items())

@@ -1,0 +1,74 @@
+"""What happens first and last: the command is called, its errors become sentences and codes."""
+
+import errno
+import sys
+import traceback
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from cloudwhale.cli.exits import Exit, for_error
+from cloudwhale.spi.errors import CloudwhaleError, IllegalTransition
+
+
+def main() -> None:
+    """Run the command that was typed; ends the process with its exit code."""
+    with Sentences():
+        from cloudwhale.cli.app import whole_app
+
+        whole_app()(prog_name="cloudwhale")
+
+
+class Sentences:
+    """Within it, no error reaches the user as a traceback."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if isinstance(error, CloudwhaleError) and not isinstance(error, IllegalTransition):
+            complain(str(error))
+            raise SystemExit(for_error(error)) from None
+        if isinstance(error, OSError) and error.errno in (errno.EPIPE, errno.EIO):
+            raise SystemExit(Exit.TROUBLE) from None  # whoever read our words has gone
+        if isinstance(error, Exception):
+            complain(_surprise(error))
+            raise SystemExit(Exit.BUG) from None
+
+
+def complain(text: str) -> None:
+    """Print a sentence, and its remedy on the next line, on standard error."""
+    says, _, remedy = text.partition("\n")
+    lines = [f"cloudwhale: {says}", *(f"  {line}" for line in remedy.splitlines())]
+    print("\n".join(lines), file=sys.stderr, flush=True)
+
+
+def _surprise(error: Exception) -> str:
+    what = f"{type(error).__name__}: {error}".splitlines()[0]
+    told = "".join(traceback.format_exception(error))
+    file = _written(told)
+    where = f"The whole trace is in {file}" if file else f"The whole trace:\n{told}"
+    return (
+        f"a bug in cloudwhale itself stopped this command: {what}\n"
+        f"{where}\nNothing that was queued is lost; the same command again goes on where it was."
+    )
+
+
+def _written(told: str) -> Path | None:
+    """Write a trace into the home folder; None when nothing can be written there."""
+    from cloudwhale.clock import SystemClock
+    from cloudwhale.settings import default_home
+
+    folder = default_home() / "traces"
+    file = folder / f"{SystemClock().now():.3f}.txt"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"{' '.join(sys.argv)}\n{told}", encoding="utf-8")
+    except OSError:
+        return None
+    return file

@@ -1,0 +1,90 @@
+"""What a word on the command line means: a job's id, the beginning of one, a name, a run."""
+
+from collections.abc import Sequence
+
+from cloudwhale.cli.exits import NotFound
+from cloudwhale.model.job import ENDED, Job, JobState
+from cloudwhale.model.run import Run
+from cloudwhale.spi.store import JobQuery, Store
+
+LIVE = tuple(state for state in JobState if state not in ENDED)
+
+WORK = (JobState.PENDING, JobState.STARTING, JobState.RUNNING, JobState.RECOVERING)
+"""States that a controller can do something for; the other live ones wait for a person."""
+
+SUGGESTED = 5
+"""So many of the newest jobs are named when nothing was found."""
+
+
+def one_job(store: Store, word: str) -> Job:
+    """Return the newest job that a word means; raise NotFound."""
+    found = store.jobs(JobQuery(names_or_ids=(word,), limit=1))
+    if not found:
+        raise _no_job(store, word)
+    return found[0]
+
+
+def live_jobs(store: Store, words: Sequence[str]) -> list[Job]:
+    """Return the jobs that words mean and that have not ended; raise NotFound.
+
+    A word that names a run means all its jobs.
+    """
+    jobs: dict[str, Job] = {}
+    for word in words:
+        found = _all_named(store, word)
+        if not found:
+            raise _no_job(store, word)
+        live = [job for job in found if not job.ended]
+        if not live:
+            raise NotFound(
+                f"{found[0].id} has ended already: it was {found[0].state}.",
+                "`cloudwhale ps` shows what lives.",
+            )
+        jobs |= {job.id: job for job in live}
+    return list(jobs.values())
+
+
+def _all_named(store: Store, word: str) -> Sequence[Job]:
+    found = store.jobs(JobQuery(names_or_ids=(word,)))
+    return found or store.jobs(JobQuery(run=word))
+
+
+def one_run(store: Store, word: str | None) -> Run:
+    """Return the run that a word means (of a job: its run); without one the newest live run.
+
+    Raise NotFound.
+    """
+    if word is None:
+        live = store.jobs(JobQuery(states=LIVE, limit=1))
+        if not live:
+            raise NotFound(
+                "Nothing runs or waits that could be followed.",
+                "`cloudwhale run FILE` starts something; `cloudwhale ps` shows what ended.",
+            )
+        word = live[0].run
+    run = store.run(word)
+    if run is None:
+        job = one_job(store, word)
+        run = store.run(job.run)
+    if run is None:
+        raise _no_job(store, word)
+    return run
+
+
+def _no_job(store: Store, word: str) -> NotFound:
+    newest = store.jobs(JobQuery(limit=SUGGESTED))
+    if not newest:
+        return NotFound(
+            f"There is no job {word!r}: nothing was ever submitted here.",
+            "`cloudwhale run FILE` submits a job; CLOUDWHALE_HOME says where jobs are kept.",
+        )
+    return NotFound(
+        f"There is no job {word!r}.",
+        f"The newest are {', '.join(job.id for job in newest)}; `cloudwhale ps --all` shows all.",
+    )
+
+
+def work_is_left(store: Store) -> bool:
+    """Say whether a controller has anything to do."""
+    counts = store.counts()
+    return any(counts.get(state) for state in WORK)

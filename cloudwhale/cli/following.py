@@ -1,0 +1,207 @@
+"""Follows a run to its end: what happens to its jobs, what they print, who works on it."""
+
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from cloudwhale.cli.interrupts import Interrupts
+from cloudwhale.cli.view import View
+from cloudwhale.control.desk import Desk
+from cloudwhale.control.host import ControllerHost
+from cloudwhale.model import event as e
+from cloudwhale.model.job import HOLDS_A_PLACE, Job, JobState
+from cloudwhale.model.run import Run
+from cloudwhale.model.units import Instant, Seconds
+from cloudwhale.planning.lifecycle import apply
+from cloudwhale.reporting.tail import Lines, Tail
+from cloudwhale.spi.errors import Fenced
+from cloudwhale.spi.store import JobQuery, Store
+
+TURN_S: Seconds = 0.1  # soon enough for an eye
+READ_AFAR_S: Seconds = 2.0  # each look into a store that is not a folder costs a request
+TAKE_OVER_S: Seconds = 1.0  # how often it is tried to become the controller
+EVENTS_AT_ONCE = 1000
+
+LEAVES_ITS_PLACE = (
+    e.Finished, e.Failed, e.Retried, e.Cancelled, e.Paused, e.GaveWay, e.Cleared,
+)  # fmt: skip
+
+
+class Told(Enum):
+    """What the follower's user wants after an interrupt."""
+
+    GO_ON = auto()
+    DETACH = auto()
+    STOP_JOBS = auto()
+
+
+class Outcome(Enum):
+    """How following came to an end."""
+
+    ENDED = auto()
+    """Every job has ended, or waits for a person."""
+    DETACHED = auto()
+    """The user went; the jobs run on."""
+
+
+Asked = Callable[[signal.Signals, bool], Told]
+"""Given the signal and whether the jobs are being stopped already: what now?"""
+
+
+@dataclass(slots=True)
+class Scene:
+    """A run's jobs as they were after an event, in the order they were submitted."""
+
+    run: Run
+    jobs: dict[str, Job]
+    seen: int
+
+
+def scene(store: Store, run: Run, now: Instant) -> Scene:
+    """Return a run as it is now, as of one event for all its jobs."""
+    world = store.world(now)
+    rows = store.jobs(JobQuery(run=run.id))
+    # Whatever the world no longer has had ended by then, and ended jobs never change.
+    jobs = {job.id: world.jobs.get(job.id, job) for job in reversed(rows)}
+    return Scene(run, jobs, world.version)
+
+
+@dataclass(slots=True)
+class _Reader:
+    """A running attempt's output."""
+
+    attempt: int
+    tail: Tail
+    lines: Lines
+
+
+class Follower:
+    """Keeps a scene current and shows it, until nothing more will happen by itself."""
+
+    def __init__(self, desk: Desk, host: ControllerHost, view: View, scene: Scene) -> None:
+        self._desk = desk
+        self._host = host
+        self._view = view
+        self._scene = scene
+        self._readers: dict[str, _Reader] = {}
+        self._read_at: Instant = 0.0
+        self._tried_at: Instant | None = None
+        self._trouble = ""
+
+    @property
+    def jobs(self) -> list[Job]:
+        """The jobs as they are now, in the order they were submitted."""
+        return list(self._scene.jobs.values())
+
+    def to_the_end(self, interrupts: Interrupts, asked: Asked) -> Outcome:
+        """Follow until every job has ended or is parked, or until the user goes."""
+        stopping = False
+        self._open_readers()
+        try:
+            while True:
+                self._turn()
+                if self._is_over():
+                    return Outcome.ENDED
+                number = interrupts.take()
+                if number is not None:
+                    answer = asked(number, stopping)
+                    if answer is Told.DETACH:
+                        return Outcome.DETACHED
+                    if answer is Told.STOP_JOBS and not stopping:
+                        stopping = True
+                        self._cancel()
+                interrupts.wait(TURN_S)
+        finally:
+            self._view.rest()
+
+    # -- one turn ----------------------------------------------------------------------------
+
+    def _turn(self) -> None:
+        now = self._desk.clock.now()
+        for event in self._news():
+            self._happened(event)
+        self._read_logs(now)
+        self._keep_a_controller(now)
+        self._view.draw(self._scene.jobs, now)
+
+    def _news(self) -> Iterator[e.OfJob]:
+        """Yield what happened to the run's jobs since the last turn."""
+        store = self._desk.store
+        while store.version() > self._scene.seen:
+            told = store.since(self._scene.seen, EVENTS_AT_ONCE)
+            for item in told:
+                event = item.event
+                if isinstance(event, e.OfJob) and event.job in self._scene.jobs:
+                    yield event
+                self._scene.seen = item.seq
+            if not told:
+                return
+
+    def _happened(self, event: e.OfJob) -> None:
+        before = self._scene.jobs[event.job]
+        job = apply(before, event)
+        if job is before:
+            return  # said of an attempt that is no longer the job's
+        self._scene.jobs[event.job] = job
+        if isinstance(event, LEAVES_ITS_PLACE):
+            self._close_reader(before)
+        elif isinstance(event, e.Placed):
+            self._open_reader(job)
+        self._view.told(job, event)
+
+    def _is_over(self) -> bool:
+        return all(job.ended or job.state is JobState.PARKED for job in self._scene.jobs.values())
+
+    def _cancel(self) -> None:
+        now = self._desk.clock.now()
+        live = [job for job in self._scene.jobs.values() if not job.ended]
+        by = self._desk.settings.user
+        self._desk.store.append([e.CancelAsked(at=now, job=job.id, by=by) for job in live])
+
+    # -- what the jobs print -----------------------------------------------------------------
+
+    def _open_readers(self) -> None:
+        for job in self._scene.jobs.values():
+            if job.state in HOLDS_A_PLACE:
+                self._open_reader(job)
+
+    def _open_reader(self, job: Job) -> None:
+        tail = Tail(self._desk.objects, job.id, job.attempt)
+        self._readers[job.id] = _Reader(job.attempt, tail, Lines())
+
+    def _close_reader(self, job: Job) -> None:
+        reader = self._readers.pop(job.id, None)
+        if reader is not None:
+            lines = reader.lines.feed(reader.tail.rest()) + reader.lines.end()
+            self._view.logged(job, lines, "")
+
+    def _read_logs(self, now: Instant) -> None:
+        every_s = TURN_S if self._desk.objects.folder is not None else READ_AFAR_S
+        if abs(now - self._read_at) < every_s / 2:
+            return
+        self._read_at = now
+        for job_id, reader in self._readers.items():
+            data = reader.tail.more()
+            if data:
+                lines = reader.lines.feed(data)
+                self._view.logged(self._scene.jobs[job_id], lines, reader.lines.partial)
+
+    # -- who works on it ---------------------------------------------------------------------
+
+    def _keep_a_controller(self, now: Instant) -> None:
+        """Take over when nobody else holds the lock; say what keeps the controller from working."""
+        failure = self._host.failure
+        if failure is not None:
+            self._host.stop(leave_agents=True)
+            if not isinstance(failure, Fenced):
+                raise failure
+            self._host.failure = None
+        if self._host.trouble != self._trouble:
+            self._trouble = self._host.trouble
+            self._view.say(f"waiting: {self._trouble}" if self._trouble else "going on")
+        if self._host.holds:
+            return
+        if self._tried_at is None or abs(now - self._tried_at) >= TAKE_OVER_S:
+            self._tried_at = now
+            self._host.try_start()

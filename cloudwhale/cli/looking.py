@@ -1,0 +1,168 @@
+"""The commands that only read: ps, nodes, explain, replay, doctor."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cloudwhale.cli.exits import Exit
+from cloudwhale.cli.finding import LIVE, one_job
+from cloudwhale.cli.output import Paper, document_or
+from cloudwhale.control.desk import Desk, open_desk
+from cloudwhale.model.job import ENDED, HOLDS_A_PLACE, Job, JobState
+from cloudwhale.reporting.receipt import Books, job_keys, job_receipt
+from cloudwhale.reporting.tables import counts_line, jobs_sheet
+from cloudwhale.settings import Settings, load
+from cloudwhale.spi.store import JobQuery, Store
+
+ENDED_SHOWN = 20
+WAITING_SHOWN = 50
+"""So many waiting jobs stand in the table of `ps`; the others are counted below it."""
+
+
+def settings_here() -> Settings:
+    """Return the settings that hold in the current folder."""
+    return load(Path.cwd())
+
+
+@contextmanager
+def desk_here() -> Iterator[Desk]:
+    """Open the desk of the current folder's settings."""
+    with open_desk(settings_here()) as desk:
+        yield desk
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which jobs `ps` was asked for."""
+
+    project: str | None
+    state: str | None
+    all: bool
+    as_json: bool
+
+
+def ps(wanted: Wanted) -> int:
+    """Show what lives and the newest of what has ended."""
+    with desk_here() as desk:
+        jobs = _jobs(desk.store, wanted)
+        now = desk.clock.now()
+        if wanted.as_json:
+            books = Books(nodes=desk.store.world(now).nodes)
+            document_or(
+                True,
+                lambda: {"jobs": [job_keys(job_receipt(job, now, books)) for job in jobs]},
+                _nothing,
+            )
+            return Exit.DONE
+        notes = _ps_notes(desk.store, wanted, jobs)
+        document_or(False, dict[str, Any], lambda paper: paper.sheet(jobs_sheet(jobs, now, notes)))
+    return Exit.DONE
+
+
+def _nothing(paper: Paper) -> None:
+    """Draw nothing."""
+
+
+def _jobs(store: Store, wanted: Wanted) -> Sequence[Job]:
+    """Return what moves first, then what waits, then what ended, each newest first."""
+    if wanted.all or wanted.state is not None:
+        states = (JobState(wanted.state),) if wanted.state is not None else ()
+        return store.jobs(JobQuery(project=wanted.project, states=states))
+    waits = tuple(state for state in LIVE if state not in HOLDS_A_PLACE)
+    limit = None if wanted.as_json else WAITING_SHOWN
+    return [
+        *store.jobs(JobQuery(project=wanted.project, states=tuple(HOLDS_A_PLACE))),
+        *store.jobs(JobQuery(project=wanted.project, states=waits, limit=limit)),
+        *store.jobs(JobQuery(project=wanted.project, states=tuple(ENDED), limit=ENDED_SHOWN)),
+    ]
+
+
+def _ps_notes(store: Store, wanted: Wanted, jobs: Sequence[Job]) -> list[str]:
+    if wanted.project is not None or wanted.state is not None:
+        of = f" of project {wanted.project}" if wanted.project else ""
+        state = f" {wanted.state}" if wanted.state else ""
+        return [] if jobs else [f"There are no{state} jobs{of}; `cloudwhale ps --all` shows all."]
+    counts = store.counts()
+    total = sum(counts.values())
+    if not total:
+        return ["No jobs yet: `cloudwhale run FILE` starts the first one."]
+    hidden = total - len(jobs)
+    more = f"; {hidden:,} not shown, `cloudwhale ps --all` shows all" if hidden > 0 else ""
+    return [f"{counts_line(counts)}{more}"]
+
+
+def nodes(as_json: bool) -> int:
+    """Show what the machines have, what is taken and by whom."""
+    from cloudwhale.reporting.machines import node_keys, node_lines, nodes_sheet, occupied
+
+    with desk_here() as desk:
+        places = occupied(desk.store.world(desk.clock.now()))
+
+    def drawn(paper: Paper) -> None:
+        if not places:
+            paper.say("No node is known yet: `cloudwhale run FILE` starts this host's agent.")
+        elif paper.console is not None:
+            paper.lines(node_lines(places))
+        else:
+            paper.sheet(nodes_sheet(places))
+
+    document_or(as_json, lambda: {"nodes": [node_keys(place) for place in places]}, drawn)
+    return Exit.DONE
+
+
+def explain(word: str, as_json: bool) -> int:
+    """Tell the story of a job."""
+    from cloudwhale.reporting.explain import story
+    from cloudwhale.reporting.story_text import story_keys, story_lines
+
+    with desk_here() as desk:
+        job = one_job(desk.store, word)
+        told = story(job, desk.store.events(job.id), desk.store.rounds(job.id))
+        now = desk.clock.now()
+        document_or(
+            as_json,
+            lambda: {"job": job_keys(job_receipt(job, now)), "story": story_keys(told)},
+            lambda paper: paper.lines(story_lines(told, now, paper.width)),
+        )
+    return Exit.DONE
+
+
+def replay(number: int, as_json: bool) -> int:
+    """Make the plan of a stored round again and compare."""
+    from cloudwhale.control.replay import replay as replayed
+
+    with desk_here() as desk:
+        result = replayed(desk, number)
+
+    def drawn(paper: Paper) -> None:
+        if result.agrees:
+            paper.say(f"Round {number}: the same world gives the same plan.")
+            return
+        paper.say(f"Round {number}: the plan differs from the one that was stored.")
+        for difference in result.differences:
+            paper.say(f"  {difference}")
+
+    document_or(
+        as_json,
+        lambda: {
+            "round": number, "agrees": result.agrees, "differences": list(result.differences),
+        },
+        drawn,
+    )  # fmt: skip
+    return Exit.DONE if result.agrees else Exit.TROUBLE
+
+
+def doctor(as_json: bool) -> int:
+    """Look at everything that jobs need on this host; say how to mend what is not well."""
+    from cloudwhale.control.desk import checks
+    from cloudwhale.reporting.tables import checks_sheet
+
+    rows = checks(settings_here())
+    document_or(
+        as_json,
+        lambda: {"checks": [row.model_dump() for row in rows]},
+        lambda paper: paper.sheet(checks_sheet(rows)),
+    )
+    return Exit.TROUBLE if any(row.state == "failed" for row in rows) else Exit.DONE

@@ -1,0 +1,137 @@
+"""How running jobs look on a terminal: rows, a bar of what is done, the money."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from cloudwhale.model.job import ENDED, HOLDS_A_PLACE, Job, JobState
+from cloudwhale.model.run import Run
+from cloudwhale.model.units import Instant, MicroUsd
+from cloudwhale.reporting.bars import bar, taken
+from cloudwhale.reporting.drawn import STYLES
+from cloudwhale.reporting.figures import counted, money, watch
+from cloudwhale.reporting.receipt import ran_s
+from cloudwhale.reporting.sentences import where
+from cloudwhale.reporting.tables import MARKS, TONES, counts_line, why
+
+ROWS_MOST = 20
+LINES_BESIDE_ROWS = 6  # a blank line, the bar, the jobs left out, the foot, the cursor's, one spare
+BAR_WIDTH = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What one picture shows."""
+
+    run: Run
+    jobs: Mapping[str, Job]
+    last_lines: Mapping[str, str]
+    """The newest line of each job's output, as plain text."""
+    spent: MicroUsd
+    now: Instant
+
+
+def picture(seen: Seen, height: int) -> RenderableType:
+    """Draw a run; never taller than the terminal."""
+    if len(seen.jobs) == 1:
+        return _one(seen)
+    room = max(3, min(ROWS_MOST, height - LINES_BESIDE_ROWS))
+    shown = rows_shown(list(seen.jobs.values()), room)
+    parts: list[RenderableType] = [Text(""), _rows(shown, seen)]
+    left_out = len(seen.jobs) - len(shown)
+    if left_out:
+        parts.append(Text(f"  and {counted(left_out, 'job')} more", "dim"))
+    parts += [_progress(seen), _foot(seen)]
+    return Group(*parts)
+
+
+def rows_shown(jobs: Sequence[Job], room: int) -> list[Job]:
+    """Choose the rows: all in their order when there is room, else what moves and what broke."""
+    if len(jobs) <= room:
+        return list(jobs)
+    chosen = sorted(range(len(jobs)), key=lambda index: (_weight(jobs[index]), index))[:room]
+    return [jobs[index] for index in sorted(chosen)]
+
+
+def _weight(job: Job) -> int:
+    """Say how much a row matters; the smallest matters most."""
+    if job.state in HOLDS_A_PLACE:
+        return 0
+    if job.state in (JobState.PARKED, JobState.PAUSED):
+        return 1
+    if job.state is JobState.PENDING:
+        return 2
+    return 3 if job.state is JobState.FAILED else 4
+
+
+def _one(seen: Seen) -> RenderableType:
+    job = next(iter(seen.jobs.values()))
+    parts: list[RenderableType] = []
+    partial = seen.last_lines.get(job.id, "")
+    if partial:
+        parts.append(Text(partial, no_wrap=True, overflow="ellipsis"))
+    parts += [Text(""), _headline(job, seen.now)]
+    said = why(job, seen.now)
+    if said:
+        parts.append(Text(f"  {said}", "dim", no_wrap=True, overflow="ellipsis"))
+    parts.append(_foot(seen))
+    return Group(*parts)
+
+
+def _headline(job: Job, now: Instant) -> Text:
+    style = STYLES[TONES[job.state]]
+    on = f" on {where(job.placement)}" if job.placement else ""
+    return Text.assemble(
+        (f"{MARKS[job.state]} ", style), (job.id, "bold"), " ", (job.state.value, style),
+        f"{on}  ", (watch(ran_s(job, now)), "bold"),
+        no_wrap=True, overflow="ellipsis",
+    )  # fmt: skip
+
+
+def _rows(jobs: Sequence[Job], seen: Seen) -> Table:
+    table = Table.grid(padding=(0, 2))
+    for _ in range(4):
+        table.add_column(no_wrap=True, overflow="ellipsis")
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
+    for job in jobs:
+        style = STYLES[TONES[job.state]]
+        ran = ran_s(job, seen.now)
+        table.add_row(
+            Text(MARKS[job.state], style),
+            Text(job.id, "" if job.state not in ENDED else "dim"),
+            Text(job.state.value, style),
+            Text(where(job.placement) if job.placement else "", "dim"),
+            Text(watch(ran) if job.attempt else ""),
+            Text(_says(job, seen), "dim"),
+        )
+    return table
+
+
+def _says(job: Job, seen: Seen) -> str:
+    if job.state is JobState.RUNNING and seen.last_lines.get(job.id):
+        return seen.last_lines[job.id]
+    return why(job, seen.now)
+
+
+def _progress(seen: Seen) -> Text:
+    ended = sum(job.ended for job in seen.jobs.values())
+    counts = Counter(job.state for job in seen.jobs.values())
+    return Text.assemble(
+        f"\n{ended} of {counted(len(seen.jobs), 'job')} ended ",
+        (bar(taken(ended, len(seen.jobs)), BAR_WIDTH), "cyan"),
+        (f"  {counts_line(counts)}", "dim"),
+        no_wrap=True, overflow="ellipsis",
+    )  # fmt: skip
+
+
+def _foot(seen: Seen) -> Text:
+    bound = f" of {money(seen.run.budget)}" if seen.run.budget is not None else ""
+    return Text(
+        f"{seen.run.id}  spent {money(seen.spent)}{bound}  Ctrl-C: detach or stop",
+        "dim", no_wrap=True, overflow="ellipsis",
+    )  # fmt: skip

@@ -1,0 +1,32 @@
+"""The commands that follow: run a file to its end, attach to a run."""
+
+from pathlib import Path
+
+from cloudwhale.cli.asking import must_be_sure
+from cloudwhale.cli.exits import Exit
+from cloudwhale.cli.wishes import RunOptions
+from cloudwhale.settings import load
+
+
+def run(options: RunOptions) -> int:
+    """Submit the jobs of a file, or take up its unfinished run, and follow to the end."""
+    must_be_sure(options.yes)
+    settings = load(Path.cwd())
+    if options.file.is_file():
+        from cloudwhale.control.host import wake_local_agent
+
+        # The agent takes as long to start as all else does until it gets its first order.
+        wake_local_agent(settings)
+    from cloudwhale.cli.watching import Watch
+
+    with Watch(settings, options.as_json) as watch:
+        found = watch.submitted(options)
+        return watch.follow(found) if found is not None else Exit.DONE
+
+
+def attach(word: str | None, as_json: bool) -> int:
+    """Follow a run that was submitted before."""
+    from cloudwhale.cli.watching import Watch
+
+    with Watch(load(Path.cwd()), as_json) as watch:
+        return watch.follow(watch.found(word))

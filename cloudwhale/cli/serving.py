@@ -1,0 +1,52 @@
+"""The command `controller`: works on the queue without following anything."""
+
+from pathlib import Path
+
+from cloudwhale.cli.exits import Exit
+from cloudwhale.cli.finding import work_is_left
+from cloudwhale.cli.interrupts import Interrupts
+from cloudwhale.cli.output import say
+from cloudwhale.control.desk import Desk, open_desk
+from cloudwhale.control.host import ControllerHost
+from cloudwhale.model.units import Seconds
+from cloudwhale.settings import load
+
+TRY_EVERY_S: Seconds = 1.0  # how soon it takes over when the holder goes
+LOOK_EVERY_S: Seconds = 0.5  # whether anything is left to do
+
+
+def controller(until_empty: bool) -> int:
+    """Work until told to end, or until nothing is left to do."""
+    settings = load(Path.cwd())
+    host = ControllerHost(settings)
+    with Interrupts() as interrupts:
+        try:
+            waited = False
+            while not host.try_start() and interrupts.pending is None:
+                if not waited:
+                    say(f"waiting: {host.holder() or 'another process'} works on the queue")
+                    waited = True
+                interrupts.wait(TRY_EVERY_S)
+            with open_desk(settings, may_migrate=host.holds) as desk:
+                say(f"working on the queue of {settings.home}")
+                _work(host, desk, interrupts, until_empty)
+        finally:
+            host.stop(leave_agents=True)
+    return Exit.DONE
+
+
+def _work(host: ControllerHost, desk: Desk, interrupts: Interrupts, until_empty: bool) -> None:
+    """Wait for the end; raise what ended the controller when nobody asked it to."""
+    trouble, seen = "", -1
+    while interrupts.pending is None:
+        if host.failure is not None:
+            raise host.failure
+        if host.trouble != trouble:
+            trouble = host.trouble
+            say(f"waiting: {trouble}" if trouble else "going on")
+        if until_empty and not trouble and desk.store.version() != seen:
+            seen = desk.store.version()
+            if not work_is_left(desk.store):
+                host.stop(leave_agents=False)
+                return
+        interrupts.wait(LOOK_EVERY_S)

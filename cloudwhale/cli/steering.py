@@ -1,0 +1,79 @@
+"""The commands that ask something of jobs: cancel, pause, resume."""
+
+from collections.abc import Callable, Sequence
+
+from cloudwhale.cli.exits import Exit, NotFound
+from cloudwhale.cli.finding import live_jobs
+from cloudwhale.cli.looking import desk_here
+from cloudwhale.cli.output import emit, say
+from cloudwhale.control.desk import Desk
+from cloudwhale.control.host import ControllerHost
+from cloudwhale.model import event as e
+from cloudwhale.model.job import Job, JobState
+from cloudwhale.model.units import Instant
+
+Asks = Callable[[Instant, str, str], e.Event]
+"""Given the time, the job and who asks."""
+
+
+def cancel(words: Sequence[str], as_json: bool) -> int:
+    """Ask for jobs to be stopped and forgotten."""
+    return _ask(words, as_json, "cancel", _cancel)
+
+
+def pause(words: Sequence[str], as_json: bool) -> int:
+    """Ask for jobs to save, stop, and wait for `resume`."""
+    return _ask(words, as_json, "pause", _pause)
+
+
+def resume(words: Sequence[str], as_json: bool) -> int:
+    """Ask for paused or parked jobs to go on."""
+    with desk_here() as desk:
+        jobs = live_jobs(desk.store, words)
+        idle = [job for job in jobs if _can_resume(job)]
+        if not idle:
+            raise NotFound(
+                f"{jobs[0].id} is {jobs[0].state}: there is nothing to resume.",
+                "Only paused and parked jobs can be resumed; `cloudwhale ps --state paused`.",
+            )
+        return _append(desk, idle, as_json, "go on", _resume)
+
+
+def _can_resume(job: Job) -> bool:
+    """Parked, paused, or about to be paused."""
+    return job.state in (JobState.PAUSED, JobState.PARKED) or job.wish == "pause"
+
+
+def _ask(words: Sequence[str], as_json: bool, what: str, asks: Asks) -> int:
+    with desk_here() as desk:
+        return _append(desk, live_jobs(desk.store, words), as_json, what, asks)
+
+
+def _append(desk: Desk, jobs: Sequence[Job], as_json: bool, what: str, asks: Asks) -> int:
+    now = desk.clock.now()
+    desk.store.append([asks(now, job.id, desk.settings.user) for job in jobs])
+    if as_json:
+        emit({"asked": what, "jobs": [{"id": job.id, "state": job.state.value} for job in jobs]})
+        return Exit.DONE
+    for job in jobs:
+        say(f"asked {job.id} to {what}; it was {job.state}")
+    say_who_works(desk)
+    return Exit.DONE
+
+
+def say_who_works(desk: Desk) -> None:
+    """Say how what was asked will come about when no controller is there to do it."""
+    if not ControllerHost(desk.settings).holder():
+        say("No controller runs now: `cloudwhale controller --until-empty` works the queue off.")
+
+
+def _cancel(at: Instant, job: str, by: str) -> e.Event:
+    return e.CancelAsked(at=at, job=job, by=by)
+
+
+def _pause(at: Instant, job: str, by: str) -> e.Event:
+    return e.PauseAsked(at=at, job=job, by=by)
+
+
+def _resume(at: Instant, job: str, by: str) -> e.Event:
+    return e.ResumeAsked(at=at, job=job, by=by)

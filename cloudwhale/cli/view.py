@@ -1,0 +1,82 @@
+"""What a follower shows its jobs on, and the plain one: lines of text for pipes and files."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol, TextIO
+
+from cloudwhale.model import event as e
+from cloudwhale.model.job import Job
+from cloudwhale.model.units import Instant
+from cloudwhale.reporting.figures import clock_time
+from cloudwhale.reporting.sentences import headline, reason_of
+
+
+class View(Protocol):
+    """Something to look at while jobs run."""
+
+    def told(self, job: Job, event: e.OfJob) -> None:
+        """Show that something happened to a job, which is given as it is afterwards."""
+        ...
+
+    def logged(self, job: Job, lines: Sequence[str], partial: str) -> None:
+        """Show finished lines of a job's output; `partial` is the one still being written."""
+        ...
+
+    def draw(self, jobs: Mapping[str, Job], now: Instant) -> None:
+        """Show how things stand; called about ten times a second."""
+        ...
+
+    def say(self, text: str) -> None:
+        """Show a sentence that is not about one job."""
+        ...
+
+    def rest(self) -> None:
+        """Leave the screen as it is; the next `draw` takes it up again."""
+        ...
+
+
+class PlainView:
+    """One line for everything that happens, and the jobs' output between them."""
+
+    def __init__(self, stream: TextIO, several: bool) -> None:
+        self._stream = stream
+        self._several = several
+
+    def told(self, job: Job, event: e.OfJob) -> None:
+        """See View."""
+        said = sentence(job, event)
+        if said is not None:
+            self._write([f"{clock_time(event.at)} {job.id} {said}"])
+
+    def logged(self, job: Job, lines: Sequence[str], partial: str) -> None:
+        """See View."""
+        prefix = f"{job.id} | " if self._several else ""
+        self._write([prefix + line for line in lines])
+
+    def draw(self, jobs: Mapping[str, Job], now: Instant) -> None:
+        """See View: everything is shown when it happens."""
+
+    def say(self, text: str) -> None:
+        """See View."""
+        self._write([text])
+
+    def rest(self) -> None:
+        """See View."""
+
+    def _write(self, lines: Sequence[str]) -> None:
+        if lines:
+            self._stream.write("".join(f"{line}\n" for line in lines))
+            self._stream.flush()
+
+
+_WITH_REASON = (e.Waits, e.Failed, e.Retried, e.Parked, e.GaveUp, e.StopWished, e.AttemptLost)
+
+
+def sentence(job: Job, event: e.OfJob) -> str | None:
+    """Say what happened and, where it matters, why; None for what nobody asks about."""
+    said = headline(event, job.placement)
+    if said is None or isinstance(event, e.Submitted):
+        return None
+    reason = reason_of(event)
+    if reason is None or not isinstance(event, _WITH_REASON):
+        return said
+    return f"{said}: {reason.says} [{reason.code}]"

@@ -1,0 +1,147 @@
+"""One watch over a run: the controller if nobody else has it, the follower, the receipt."""
+
+import signal
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from cloudwhale.cli.asking import Goodbye, agrees
+from cloudwhale.cli.exits import Exit, for_jobs
+from cloudwhale.cli.finding import one_run, work_is_left
+from cloudwhale.cli.following import Follower, Outcome, scene
+from cloudwhale.cli.interrupts import Interrupts
+from cloudwhale.cli.output import emit, stderr_paper, stdout_paper
+from cloudwhale.cli.queueing import Sheaf, dry_run, queue, read, refuse_impossible, show_plan
+from cloudwhale.cli.view import PlainView, View
+from cloudwhale.cli.wishes import RunOptions
+from cloudwhale.control.desk import Desk, open_desk
+from cloudwhale.control.host import ControllerHost, leave_controller_behind
+from cloudwhale.model.job import Job, JobState
+from cloudwhale.model.run import Run
+from cloudwhale.reporting.figures import counted
+from cloudwhale.reporting.receipt import Books, run_keys, run_receipt
+from cloudwhale.reporting.tables import receipt_sheet
+from cloudwhale.settings import Settings
+
+
+class Watch:
+    """Holds the controller and the desk while somebody looks; lets go in good order."""
+
+    def __init__(self, settings: Settings, as_json: bool) -> None:
+        self._settings = settings
+        self._as_json = as_json
+        # With --json standard output belongs to the one document.
+        self._paper = stderr_paper() if as_json else stdout_paper()
+        self._host = ControllerHost(settings)
+        self._stack = ExitStack()
+        self.left_behind: int | None = None
+        """Process id of the controller that goes on with the work, if one was needed."""
+
+    def __enter__(self) -> Self:
+        self._host.try_start()
+        self._stack.callback(self._host.stop, leave_agents=True)
+        try:
+            desk = open_desk(self._settings, may_migrate=self._host.holds)
+            self._desk = self._stack.enter_context(desk)
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        with self._stack:
+            self._leave()
+
+    def _leave(self) -> None:
+        """Hand on what is left to do; a controller is never just dropped while jobs wait."""
+        if not self._host.holds:
+            return
+        if work_is_left(self._desk.store):
+            # It waits for the lock, so nothing is without a controller for long.
+            self.left_behind = self.left_behind or leave_controller_behind(self._settings)
+        else:
+            self._host.stop(leave_agents=False)
+
+    # -- what is followed --------------------------------------------------------------------
+
+    def submitted(self, options: RunOptions) -> Run | None:
+        """Return the run of a file: an unfinished one, or a new one; None when there is none."""
+        desk = self._desk
+        sheaf = read(options.file, options.wishes, desk.clock.now())
+        if not sheaf.file.specs:
+            self._paper.say(f"{options.file}: nothing to do, every task in it is done.")
+            return None
+        old = None if options.new else unfinished(desk, sheaf)
+        if old is not None:
+            self._paper.say(
+                f"taking up {old.id}, the unfinished run of the same file; --new forces another"
+            )
+            return old
+        made = dry_run(desk, sheaf)
+        if not options.yes or len(made.jobs) > 1 or sheaf.file.notes or sheaf.file.later:
+            show_plan(self._paper, made, [sheaf])
+        refuse_impossible(made, sheaf)
+        if not options.yes and not agrees(f"Run {counted(len(made.jobs), 'job')} so?"):
+            self._paper.say("Nothing was submitted.")
+            return None
+        return queue(desk, sheaf)
+
+    def found(self, word: str | None) -> Run:
+        """Return the run that a word means; raise NotFound."""
+        return one_run(self._desk.store, word)
+
+    # -- following ---------------------------------------------------------------------------
+
+    def follow(self, run: Run) -> int:
+        """Follow a run to its end and print its receipt; return the exit code."""
+        here = scene(self._desk.store, run, self._desk.clock.now())
+        view = self._view(run, several=len(here.jobs) > 1)
+        follower = Follower(self._desk, self._host, view, here)
+        with Interrupts() as interrupts:
+            goodbye = Goodbye(interrupts, view)
+            outcome = follower.to_the_end(interrupts, goodbye)
+            if outcome is Outcome.DETACHED:
+                return self._detach(run, follower.jobs, goodbye.told_to_go)
+        self._print_receipt(run, follower.jobs)
+        return for_jobs(follower.jobs)
+
+    def _view(self, run: Run, *, several: bool) -> View:
+        console = self._paper.console
+        if console is None or console.is_dumb_terminal:
+            return PlainView(self._paper.stream, several)
+        from cloudwhale.cli.live_view import LiveView
+
+        return LiveView(console, run, several)
+
+    def _detach(self, run: Run, jobs: Sequence[Job], told: signal.Signals | None) -> int:
+        if self._host.holds:
+            self.left_behind = leave_controller_behind(self._settings)
+        by = f" A controller works on (process {self.left_behind})." if self.left_behind else ""
+        self._paper.say(f"Detached, the jobs go on.{by} Come back: cloudwhale attach {run.id}")
+        if self._as_json:
+            self._print_receipt(run, jobs)
+        return Exit.DONE if told is None else Exit.SIGNAL + told
+
+    def _print_receipt(self, run: Run, jobs: Sequence[Job]) -> None:
+        store, now = self._desk.store, self._desk.clock.now()
+        books = Books(spent=store.spent(run.id), nodes=store.world(now).nodes)
+        receipt = run_receipt(run, jobs, now, books)
+        if self._as_json:
+            emit(run_keys(receipt))
+            return
+        self._paper.sheet(receipt_sheet(receipt))
+        for job in jobs:
+            if job.state is JobState.PARKED and job.reason is not None:
+                self._paper.say(f"{job.id} is parked. What would change it: {job.reason.change}")
+
+
+def unfinished(desk: Desk, sheaf: Sheaf) -> Run | None:
+    """Return the newest unfinished run of the same file, options and folder."""
+    return desk.store.unfinished_run(str(Path.cwd()), sheaf.file.digest)

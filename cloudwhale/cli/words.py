@@ -1,0 +1,77 @@
+"""The words that several commands take: arguments and options with their help."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cloudwhale.cli.completing import job_words, run_words
+
+
+def examples(*lines: str) -> str:
+    """Return an epilog; its first character keeps the lines as they are."""
+    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+class State(StrEnum):
+    """Job states as `--state` takes them: those of `model.job`, which costs too much to import."""
+
+    PENDING = "pending"
+    STARTING = "starting"
+    RUNNING = "running"
+    RECOVERING = "recovering"
+    PAUSED = "paused"
+    PARKED = "parked"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+File = Annotated[Path, typer.Argument(metavar="FILE", help="Job file (YAML) or task list (JSON).")]
+Files = Annotated[
+    list[Path], typer.Argument(metavar="FILE", help="Job files (YAML) or task lists (JSON).")
+]
+JobArgs = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="ARGS", help="Words after -- are added to every command."),
+]
+JobWord = Annotated[
+    str,
+    typer.Argument(
+        metavar="JOB",
+        help="A job's id, the beginning of one, or a name (the newest job of that name).",
+        autocompletion=job_words,
+    ),
+]
+JobWords = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="JOB",
+        help="Ids, beginnings of ids, names (every job of it) or runs (all their jobs).",
+        autocompletion=job_words,
+    ),
+]
+RunWord = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="RUN|JOB",
+        help="A run, or a job of it; left out: the newest that is not done.",
+        autocompletion=run_words,
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document, nothing else.")]
+Budget = Annotated[
+    str | None,
+    typer.Option(
+        "--budget", metavar="USD", help="Spend at most this; a smaller one in the file holds."
+    ),
+]
+Env = Annotated[
+    list[str] | None,
+    typer.Option("--env", metavar="K=V", help="Set a variable for every job; repeatable."),
+]
+NoCheckpointOk = Annotated[
+    bool,
+    typer.Option("--no-checkpoint-ok", help="Take spot jobs over an hour that save nothing."),
+]

@@ -1,0 +1,84 @@
+"""Receipts: times, work lost, money, and the keys that every document uses."""
+
+import json
+from datetime import datetime
+from decimal import Decimal
+
+import pytest
+from makers import a_job, a_node, placed
+
+from cloudwhale.cli.output import emit
+from cloudwhale.model.job import JobState
+from cloudwhale.model.reason import Code, Reason
+from cloudwhale.model.run import Run
+from cloudwhale.model.units import micro_usd
+from cloudwhale.reporting.receipt import Books, job_keys, job_receipt, run_keys, run_receipt
+
+KEYS = (
+    "id name project state reason attempt node devices provider market region zone price_usd_h "
+    "spent_usd reserved_usd budget_usd saved_usd wasted_usd submitted_at started_at ended_at"
+).split()
+
+
+def test_a_job_has_every_key_that_is_the_same_everywhere() -> None:
+    assert set(KEYS) <= set(job_keys(job_receipt(a_job(), 0.0)))
+
+
+def test_a_reason_in_a_document_is_its_code_and_its_sentence() -> None:
+    job = a_job().but(reason=Reason(code=Code.CPU, says="needs 4", change="ask for 2"))
+    assert job_keys(job_receipt(job, 0.0))["reason"] == {"code": "cpu", "says": "needs 4"}
+
+
+def test_a_running_job_has_run_until_now() -> None:
+    job = placed(a_job()).but(state=JobState.RUNNING, started_at=40.0, first_started_at=20.0)
+    receipt = job_receipt(job.but(run_s=10.0), 100.0)
+    assert receipt.run_s == 70.0
+    assert receipt.wait_s == 20.0
+
+
+def test_an_ended_job_does_not_age() -> None:
+    job = placed(a_job()).but(
+        state=JobState.COMPLETED, started_at=40.0, first_started_at=40.0, ended_at=50.0, run_s=10.0
+    )
+    assert job_receipt(job, 1000.0).run_s == 10.0
+
+
+def test_a_job_that_never_started_waited_until_it_ended() -> None:
+    job = a_job().but(state=JobState.CANCELLED, ended_at=30.0)
+    assert job_receipt(job, 1000.0).wait_s == 30.0
+
+
+def test_an_owned_machine_has_a_provider_a_market_and_no_price() -> None:
+    receipt = job_receipt(placed(a_job()), 0.0, Books(nodes={"host": a_node()}))
+    assert (receipt.provider, receipt.market, receipt.price_usd_h) == ("local", "local", None)
+    assert job_receipt(a_job(), 0.0).market is None
+
+
+def test_money_that_paid_for_lost_work_is_wasted() -> None:
+    job = a_job().but(state=JobState.COMPLETED, ended_at=100.0, run_s=100.0, lost_s=25.0)
+    receipt = job_receipt(job, 100.0, Books(spent={job.id: micro_usd(8)}))
+    assert receipt.wasted_usd == Decimal(2)
+
+
+def test_a_run_adds_up_its_jobs() -> None:
+    run = Run(id="run-1", opened_at=0.0, user="", folder="/", budget=micro_usd(50))
+    jobs = [a_job("a").but(lost_s=1.5, interruptions=1), a_job("b").but(lost_s=2.0)]
+    books = Books(spent={"a": micro_usd(1), "b": micro_usd(2), None: micro_usd("0.5")})
+    receipt = run_receipt(run, jobs, 0.0, books)
+    assert receipt.spent_usd == Decimal("3.5")
+    assert (receipt.lost_work_s, receipt.interruptions) == (3.5, 1)
+    assert list(run_keys(receipt)) == [
+        "run", "jobs", "spent_usd", "budget_usd", "lost_work_s", "interruptions",
+    ]  # fmt: skip
+
+
+def test_a_receipt_is_one_json_document_with_numbers_and_iso_times(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    run = Run(id="run-1", opened_at=0.0, user="", folder="/", budget=micro_usd(50))
+    emit(run_keys(run_receipt(run, [a_job()], 0.0)))
+    document = json.loads(capsys.readouterr().out)
+    assert document["budget_usd"] == 50.0
+    submitted = datetime.fromisoformat(document["jobs"][0]["submitted_at"])
+    assert submitted.utcoffset() is not None
+    assert submitted.timestamp() == 0.0
