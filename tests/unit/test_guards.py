@@ -6,6 +6,7 @@ once, and every one of them must be named in what the tool prints.
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -75,10 +76,10 @@ CONTRACTS: dict[str, list[Fault]] = {
     ],
     "duty is pure": [
         ("cloudwhale.agent.duty", "time"),
-        ("cloudwhale.agent.duty", "os"),
-        ("cloudwhale.agent.duty", "obstore"),
-        ("cloudwhale.agent.duty", "cloudwhale.clock"),
-        ("cloudwhale.agent.duty", "cloudwhale.mailbox.box"),
+        ("cloudwhale.agent.course", "os"),
+        ("cloudwhale.agent.actions", "obstore"),
+        ("cloudwhale.agent.state", "cloudwhale.clock"),
+        ("cloudwhale.agent.seen", "cloudwhale.mailbox.box"),
     ],
     "the agent obeys and does not plan": [
         ("cloudwhale.agent.planted", "cloudwhale.planning"),
@@ -207,8 +208,7 @@ def plant(folder: Path, fault: Fault) -> str:
 
 def verdicts(output: str) -> dict[str, str]:
     """Return KEPT or BROKEN of each contract that import-linter reports."""
-    found = (line.rsplit(" ", 1) for line in output.splitlines())
-    return {row[0]: row[1] for row in found if row[-1] in ("KEPT", "BROKEN")}
+    return dict(re.findall(r"^(.+) (KEPT|BROKEN)\b", output, re.MULTILINE))
 
 
 def contracts() -> dict[str, dict[str, object]]:
