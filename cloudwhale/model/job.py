@@ -200,6 +200,8 @@ class Job(Value):
     submitted_at: Instant
     after: tuple[str, ...] = ()
     """Ids of the jobs that must be completed first."""
+    workdir_key: str | None = None
+    """Store key of its packed working directory."""
     attempt: int = 0
     """Number of the newest attempt; 0 before the first."""
     placement: Placement | None = None

@@ -1,0 +1,44 @@
+"""What the command line says in the words of the job file."""
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from cloudwhale.control.intake import words
+from cloudwhale.control.intake.moments import moment
+from cloudwhale.control.intake.unfit import Unfit, shown
+from cloudwhale.control.intake.units import money
+from cloudwhale.model.units import Instant, MicroUsd
+
+T = TypeVar("T")
+
+
+def budget_flag(text: str) -> MicroUsd:
+    """Return the bound of `--budget 50`; raise SpecError when it is not one."""
+    return _flag("--budget", money, text)
+
+
+def deadline_flag(text: str, now: Instant) -> Instant:
+    """Return the moment of `--deadline`; raise SpecError when it is none or has passed."""
+    at, _ = _flag("--deadline", moment, text)
+    if at <= now:
+        raise Unfit("the deadline has passed", "Write a later one.").error("--deadline")
+    return at
+
+
+def env_flag(settings: Iterable[str]) -> dict[str, str]:
+    """Return the variables of `--env NAME=VALUE`; raise SpecError for what is not one."""
+    return dict(_flag("--env", _setting, setting) for setting in settings)
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise Unfit(f"{shown(text)} is not NAME=VALUE", "Write --env NAME=VALUE.")
+    return words.env_name(name), words.text(value)
+
+
+def _flag(name: str, parse: Callable[[str], T], text: str) -> T:
+    try:
+        return parse(text)
+    except Unfit as wrong:
+        raise wrong.error(name) from wrong.__cause__

@@ -1,0 +1,50 @@
+"""Points in time as a job file names them: a deadline, a night's window."""
+
+import re
+from datetime import datetime
+
+from cloudwhale.control.intake.fields import Reading, one
+from cloudwhale.control.intake.tree import Node
+from cloudwhale.control.intake.unfit import Unfit, shown
+from cloudwhale.model.units import Instant
+
+_DAY_AND_TIME = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d)?)\s*(Z|[+-]\d\d:\d\d)?", re.A)
+_WINDOW = re.compile(r"([01]\d|2[0-3]):([0-5]\d)\s*\.\.\s*([01]\d|2[0-3]):([0-5]\d)", re.A)
+
+
+def deadline(node: Node, reading: Reading) -> Instant:
+    """Return a moment that has not passed; one without an offset is in this host's zone."""
+    at, assumed = one(moment)(node, reading)
+    if at <= reading.now:
+        raise Unfit("the deadline has passed", "Write a later one.", node)
+    if assumed and assumed not in reading.notes:
+        reading.notes.append(assumed)
+    return at
+
+
+def moment(text: str) -> tuple[Instant, str]:
+    """Return a moment, and a sentence when its offset had to be assumed."""
+    found = _DAY_AND_TIME.fullmatch(text)
+    if found is None:
+        raise Unfit(
+            f"{shown(text)} is not a moment", "Write it with its offset: 2026-12-01T08:00+01:00."
+        )
+    day, clock, offset = found.groups()
+    try:
+        when = datetime.fromisoformat(f"{day}T{clock}{offset or ''}")
+        local = when.astimezone() if when.tzinfo is None else when
+        at = local.timestamp()
+    except (ValueError, OverflowError, OSError) as error:
+        raise Unfit(f"{shown(text)} is not a moment: {error}", "Look at the calendar.") from error
+    if offset:
+        return at, ""
+    said = local.isoformat(timespec="minutes")
+    return at, f"{text} has no offset and is read in this host's zone: {said}."
+
+
+def window(text: str) -> str:
+    """Return the hours of a night, in local time: `22:00..08:00`."""
+    found = _WINDOW.fullmatch(text)
+    if found is None or found.group(1, 2) == found.group(3, 4):
+        raise Unfit(f"{shown(text)} is not a window of hours", "Write it like 22:00..08:00.")
+    return text
