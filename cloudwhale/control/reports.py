@@ -90,6 +90,9 @@ class Reading:
             case d.AttemptEnded():
                 end = End(attempt, report.how, report.exit_code, report.says, report.unsaved_s)
                 return cast(e.Event, meaning(job, end, at))
+            case d.OrderRefused(code=Code.START_FAILED):
+                end = End(attempt, "start-failed", None, report.says, 0.0)
+                return cast(e.Event, meaning(job, end, at))
             case d.OrderRefused():
                 return self._noted(job.id, report.code, report.says)
             case d.Remark():

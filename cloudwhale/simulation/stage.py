@@ -1,0 +1,79 @@
+"""The same controller and agents under a simulated clock, without threads or sleeps."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from cloudwhale.control.controller import Chosen, Controller, Parts
+from cloudwhale.control.effects import Effects, InlineEffects
+from cloudwhale.control.executor import Executor, Where
+from cloudwhale.control.timeline import Timeline
+from cloudwhale.control.watcher import Watcher
+from cloudwhale.mailbox.objects import Objects
+from cloudwhale.model.units import Seconds
+from cloudwhale.simulation.clock import SteppedClock
+from cloudwhale.simulation.machines import SimulatedHosts, SimulatedMachine
+from cloudwhale.spi.provider import Provider
+from cloudwhale.spi.store import Store
+
+LONGEST_STEP_S: Seconds = 1.0  # how far time moves at once when nothing is due before
+NO_KEY = bytes(32)
+
+
+@dataclass(frozen=True, slots=True)
+class Scenery:
+    """What outlives any controller."""
+
+    clock: SteppedClock
+    store: Store
+    objects: Objects
+    machines: Sequence[SimulatedMachine]
+    chosen: Chosen
+
+
+class Stage:
+    """Plays one controller after another over the same scenery."""
+
+    def __init__(self, scenery: Scenery) -> None:
+        self.scenery = scenery
+        self.controller: Controller | None = None
+
+    def raise_controller(self, effects: Effects | None = None, store: Store | None = None) -> None:
+        """Begin a controller's life: the next epoch, everything read from the store.
+
+        `effects`, `store`: others in their place, which may die at a chosen point.
+        """
+        s = self.scenery
+        kept = store or s.store
+        hosts: Mapping[str, Provider] = {"local": SimulatedHosts(s.machines, s.clock.now)}
+        parts = Parts(
+            store=kept,
+            watcher=Watcher(s.objects, hosts, kept.read_to()),
+            executor=Executor(kept, s.objects, hosts, lambda: NO_KEY, Where("memory://", "/")),
+            effects=effects or InlineEffects(),
+            timeline=Timeline(s.clock),
+        )
+        epoch = kept.new_epoch("stage", s.clock.now())
+        self.controller = Controller(parts, s.chosen, epoch)
+
+    def step(self) -> None:
+        """Let everybody do what is due now, then move time to what is due next."""
+        clock, version = self.scenery.clock, self.scenery.store.version()
+        due = self.controller.tick() if self.controller is not None else None
+        for machine in self.scenery.machines:
+            machine.step(clock.now())
+        if self.scenery.store.version() != version:
+            return  # one thing leads to another at the same instant
+        now = clock.now()
+        times = [now + LONGEST_STEP_S, *(m.next_at(now) for m in self.scenery.machines)]
+        if due is not None and due > now:
+            times.append(due)
+        clock.advance_to(min(times))
+
+    def play(self, until: Callable[[], bool], at_most_s: Seconds) -> bool:
+        """Step until something holds; False when the time was up before."""
+        end = self.scenery.clock.now() + at_most_s
+        while not until():
+            if self.scenery.clock.now() >= end:
+                return False
+            self.step()
+        return True

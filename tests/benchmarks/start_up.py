@@ -1,0 +1,44 @@
+"""What starting a command costs: the help, and a list of ten thousand jobs."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import commands
+
+from cloudwhale.control.store import open_store, sqlite_url
+from cloudwhale.model.event import Cancelled, Event, RunOpened, Submitted
+from cloudwhale.model.job import Job, JobSpec
+from cloudwhale.model.reason import Code, Reason
+from cloudwhale.model.run import Run
+
+JOBS = 10_000
+ALIVE = 100
+RUNS = 7
+
+
+def measure(home: Path) -> Iterator[tuple[str, list[float], str, float, bool]]:
+    """Measure both."""
+    commands.timed(home, "--help")
+    helps = [commands.timed(home, "--help").cpu_s for _ in range(RUNS)]
+    yield "cloudwhale --help, CPU", helps, "s", 0.25, False
+    fill(home)
+    lists = [commands.timed(home, "ps") for _ in range(RUNS)]
+    if any(took.code for took in lists):
+        raise SystemExit("cloudwhale ps failed")
+    yield f"ps with {JOBS} jobs in the store", [took.wall_s for took in lists], "s", 0.7, False
+
+
+def fill(home: Path) -> None:
+    """Store ten thousand jobs, a hundred of them alive."""
+    store = open_store(sqlite_url(home), may_migrate=True)
+    run = Run(id="run-bench", opened_at=0.0, user="bench", folder=str(home))
+    events: list[Event] = [RunOpened(at=0.0, run=run)]
+    asked = Reason(code=Code.USER_ASKED, says="cancelled, as asked")
+    for number in range(JOBS):
+        spec = JobSpec(name=f"job-{number % 50}", command="true")
+        job = Job(id=f"job-{number:05}", run=run.id, spec=spec, submitted_at=float(number))
+        events.append(Submitted(at=float(number), job=job.id, first=job))
+        if number < JOBS - ALIVE:
+            events.append(Cancelled(at=float(number), job=job.id, reason=asked))
+    store.append(events)
+    store.close()
