@@ -1,7 +1,6 @@
 """The commands that only read: ps, nodes, explain, replay, doctor."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,11 +25,9 @@ def settings_here() -> Settings:
     return load(Path.cwd())
 
 
-@contextmanager
-def desk_here() -> Iterator[Desk]:
-    """Open the desk of the current folder's settings."""
-    with open_desk(settings_here()) as desk:
-        yield desk
+def desk_here() -> Desk:
+    """Open the desk of the current folder's settings; use it in a `with`."""
+    return open_desk(settings_here())
 
 
 @dataclass(frozen=True, slots=True)

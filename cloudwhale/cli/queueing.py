@@ -1,5 +1,9 @@
 """From job files to queued jobs: read, dry run, submit; and the commands that do no more."""
 
+import base64
+import getpass
+import os
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,11 +18,16 @@ from cloudwhale.cli.wishes import Wishes
 from cloudwhale.control.desk import Desk
 from cloudwhale.control.intake import JobFile, read_jobs
 from cloudwhale.control.preview import Preview, preview
+from cloudwhale.control.submission import Origin
+from cloudwhale.control.submission import submit as submit_jobs
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import Instant
 from cloudwhale.reporting.figures import counted
 from cloudwhale.spi.errors import NothingCanRunIt
 from cloudwhale.spi.store import JobQuery
+
+ID_LENGTH = 6
+ID_BYTES = 4  # 32 bits hold six characters of five bits each
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +65,26 @@ def refuse_impossible(made: Preview, sheaf: Sheaf) -> None:
 
 
 def queue(desk: Desk, sheaf: Sheaf) -> Run:
-    """Submit a file's jobs as one run."""
-    raise NotImplementedError
+    """Submit a file's jobs as one run; raise SpecError for what the file asks and nobody has."""
+    file, settings = sheaf.file, desk.settings
+    needs_key = any(spec.secrets for spec in file.specs)
+    origin = Origin(
+        at=desk.clock.now(),
+        folder=Path.cwd(),
+        files=(str(sheaf.path),),
+        digest=file.digest,
+        budget=file.budget,
+        user=settings.user or getpass.getuser(),
+        environment=os.environ,
+        key=desk.key if needs_key else b"",
+        leave_out=(settings.home,),
+    )
+    return submit_jobs(desk.store, desk.objects, origin, file.specs, new_id)
+
+
+def new_id() -> str:
+    """Return six characters of base32: a thousand million, and easy to read out."""
+    return base64.b32encode(secrets.token_bytes(ID_BYTES)).decode("ascii")[:ID_LENGTH].lower()
 
 
 def submit(paths: Sequence[Path], wishes: Wishes, as_json: bool) -> int:

@@ -58,11 +58,6 @@ def test_a_stop_watch_grows_by_a_unit_at_the_hour() -> None:
 def test_sizes_use_the_largest_unit_that_they_fill() -> None:
     assert [size(0), size(1023), size(1536)] == ["0 B", "1023 B", "1.5 KiB"]
     assert size(5 << 30) == "5.0 GiB"
-        "0 B",
-        "1023 B",
-        "1.5 KiB",
-        "5.0 GiB",
-    ]
     assert [gib(16.0), gib(7.5), gib(None)] == ["16 GiB", "7.5 GiB", "-"]
 
 
