@@ -1,0 +1,7 @@
+"""What every test shares: property tests draw the same examples on every machine."""
+
+from hypothesis import settings
+
+# Seeded, so that a failure is everybody's failure; no deadline, because machines may be busy.
+settings.register_profile("seeded", derandomize=True, deadline=None, print_blob=True)
+settings.load_profile("seeded")
