@@ -186,7 +186,6 @@ class Failed(OfAttempt):
     kind: Literal["failed"] = "failed"
     exit_code: int | None
     reason: Reason
-    lost_s: Seconds = 0.0
 
 
 class Retried(OfAttempt):

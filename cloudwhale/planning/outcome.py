@@ -107,8 +107,7 @@ def _failed_or_retried(job: Job, end: End, at: Instant) -> e.Failed | e.Retried:
         code, says = Code.RETRIES_SPENT, f"{says}; all {rule.max} retries are spent"
     reason = Reason(code=code, says=says, change=_remedy(code, job))
     return e.Failed(
-        at=at, job=job.id, attempt=end.attempt, exit_code=end.exit_code, reason=reason,
-        lost_s=end.unsaved_s,
+        at=at, job=job.id, attempt=end.attempt, exit_code=end.exit_code, reason=reason
     )  # fmt: skip
 
 
