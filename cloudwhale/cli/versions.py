@@ -1,8 +1,8 @@
 """The command `version`; apart, so that it costs no import of the database."""
 
 import platform
-from importlib.metadata import version as version_of
 
+from cloudwhale import __version__
 from cloudwhale.cli.exits import Exit
 from cloudwhale.cli.output import document_or
 from cloudwhale.settings import default_home
@@ -11,7 +11,7 @@ from cloudwhale.settings import default_home
 def version(as_json: bool) -> int:
     """Say which version this is and where it keeps its state."""
     known = {
-        "version": version_of("cloudwhale"),
+        "version": __version__,
         "python": platform.python_version(),
         "home": str(default_home()),
     }

@@ -1,0 +1,144 @@
+"""The story of a job: what is told, with which numbers, and how it reads."""
+
+from makers import a_job, placed
+
+from cloudwhale.model import event as e
+from cloudwhale.model.job import Checkpoint, JobState, Placement
+from cloudwhale.model.plan import Decision, Plan, Round, Scored
+from cloudwhale.model.reason import Code, Reason, Refusal
+from cloudwhale.reporting.explain import Story, story
+from cloudwhale.reporting.sheet import text_of
+from cloudwhale.reporting.story_text import story_keys, story_lines
+from cloudwhale.spi.store import Told
+
+JOB = a_job("train-1")
+NO_ROOM = Reason(
+    code=Code.NO_ROOM_NOW, says="needs 2 CPUs, host has 1 free", change="a job on host ends"
+)
+HERE = Reason(code=Code.PLACED, says="host scores 0.800, next best spare with 0.300")
+
+
+def told(*events: e.Event) -> list[Told]:
+    return [Told(seq=number, event=event) for number, event in enumerate(events, 1)]
+
+
+def a_round(number: int, now: float) -> Round:
+    return Round(
+        number=number, version=1, now=now, seed=0, epoch=1, order="fifo", score="best-fit",
+        settings="{}", sightings="{}", plan=Plan(version=1),
+    )  # fmt: skip
+
+
+def scored(node: str, total: float) -> Scored:
+    return Scored(placement=Placement(node=node), scores={"tightness": total}, total=total)
+
+
+def a_saved(at: float, seq: int) -> e.CheckpointSaved:
+    saved = Checkpoint(
+        attempt=1, seq=seq, name=f"step-{seq}", size_bytes=2048, saved_at=at, manifest="m"
+    )
+    return e.CheckpointSaved(at=at, job=JOB.id, attempt=1, checkpoint=saved)
+
+
+def waited_then_placed() -> Story:
+    refusal = Refusal(code=Code.CPU, says="needs 2 CPUs, 1 is free", can_wait=True, shortfall=0.5)
+    events = told(
+        e.Submitted(at=0.0, job=JOB.id, first=JOB),
+        e.Waits(at=1.0, job=JOB.id, reason=NO_ROOM),
+        e.Placed(at=5.0, job=JOB.id, attempt=1, placement=Placement(node="host"), reason=HERE),
+        e.OrderPosted(at=5.1, job=JOB.id, attempt=1, number=1),
+        e.Started(at=6.0, job=JOB.id, attempt=1),
+    )
+    rounds = [
+        (
+            a_round(3, 1.0),
+            Decision(
+                job=JOB.id, refused={Code.CPU: 2, Code.LABELS: 1},
+                nearest=refusal, nearest_node="host",
+            ),
+        ),
+        (
+            a_round(8, 5.0),
+            Decision(job=JOB.id, chosen=scored("host", 0.8), rivals=(scored("spare", 0.3),)),
+        ),
+    ]  # fmt: skip
+    job = placed(JOB).but(state=JobState.RUNNING, started_at=6.0, reason=HERE)
+    return story(job, events, rounds)
+
+
+def text(one: Story, width: int = 80) -> str:
+    return "\n".join(text_of(line).rstrip() for line in story_lines(one, 100.0, width))
+
+
+def test_a_story_tells_what_happened_in_order() -> None:
+    told_of = [telling.kind for telling in waited_then_placed().tellings]
+    assert told_of == ["submitted", "waits", "placed", "started"]
+
+
+def test_a_decision_carries_the_numbers_of_its_round() -> None:
+    waits, place = waited_then_placed().tellings[1:3]
+    assert waits.numbers is not None and place.numbers is not None
+    assert (waits.numbers.round, place.numbers.round) == (3, 8)
+    assert waits.numbers.refused == {Code.CPU: 2, Code.LABELS: 1}
+    assert place.numbers.chosen is not None and place.numbers.chosen.total == 0.8
+
+
+def test_why_here_shows_the_scores_of_the_chosen_place_and_its_rivals() -> None:
+    lines = text(waited_then_placed()).splitlines()
+    at = next(number for number, line in enumerate(lines) if line.split()[:2] == ["place", "total"])
+    assert lines[at + 1].split() == ["host", "0.800", "0.800"]
+    assert lines[at + 2].split() == ["spare", "0.300", "0.300"]
+
+
+def test_why_not_there_counts_refusals_by_code_and_names_the_nearest_miss() -> None:
+    said = text(waited_then_placed())
+    assert "why not there: 3 nodes refused: cpu 2, labels 1" in said
+    assert "nearest miss: host: needs 2 CPUs, 1 is free (short by 50 %)" in said
+    assert "what would change it: a job on host ends" in said
+
+
+def test_the_head_of_a_waiting_job_says_code_numbers_and_what_would_change_it() -> None:
+    waiting = story(JOB.but(reason=NO_ROOM), told(e.Waits(at=1.0, job=JOB.id, reason=NO_ROOM)), [])
+    head = text(waiting).splitlines()[:3]
+    assert head[0].startswith("train-1 (train) is pending")
+    assert head[1].strip() == "now: needs 2 CPUs, host has 1 free [no-room-now]"
+    assert head[2].strip() == "what would change it: a job on host ends"
+
+
+def test_equal_things_in_a_row_are_told_once_with_the_newest() -> None:
+    first = NO_ROOM.but(says="needs 2 CPUs, host has 0 free")
+    events = told(
+        e.Waits(at=1.0, job=JOB.id, reason=first),
+        e.Waits(at=2.0, job=JOB.id, reason=NO_ROOM),
+        *(a_saved(float(number), number) for number in range(3, 9)),
+    )
+    waits, saved = story(JOB, events, []).tellings
+    assert (waits.at, waits.times, waits.until) == (1.0, 2, 2.0)
+    assert waits.reason == NO_ROOM
+    assert (saved.times, saved.headline) == (6, "checkpoint step-8 saved (2.0 KiB)")
+
+
+def test_another_code_is_told_apart() -> None:
+    other = Reason(code=Code.BACKOFF, says="waits 30 s")
+    events = told(
+        e.Waits(at=1.0, job=JOB.id, reason=NO_ROOM), e.Waits(at=2.0, job=JOB.id, reason=other)
+    )
+    assert len(story(JOB, events, []).tellings) == 2
+
+
+def test_no_line_of_a_story_is_wider_than_asked() -> None:
+    for width in (60, 80, 140):
+        assert max(len(line) for line in text(waited_then_placed(), width).splitlines()) <= width
+
+
+def test_the_document_of_a_story_has_every_number() -> None:
+    rows = story_keys(waited_then_placed())
+    assert [row["round"] for row in rows] == [None, 3, 8, None]
+    assert rows[2]["rivals"] == (
+        {
+            "placement": {"node": "spare", "devices": ()},
+            "scores": {"tightness": 0.3},
+            "total": 0.3,
+        },
+    )
+    assert str(rows[0]["at"]).startswith("1970") or str(rows[0]["at"]).startswith("1969")
