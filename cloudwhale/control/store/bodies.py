@@ -1,0 +1,58 @@
+"""Values to JSON bodies of rows and back."""
+
+import json
+from collections.abc import Sequence
+from typing import TypeVar, cast, get_args
+
+from pydantic import ValidationError
+
+from cloudwhale.control.store.folding import Family
+from cloudwhale.model.event import Event
+from cloudwhale.model.units import Seconds
+from cloudwhale.model.value import Value
+from cloudwhale.spi.errors import StoreUnusable
+
+V = TypeVar("V", bound=Value)
+
+KINDS: dict[str, type[Value]] = {
+    kind.model_fields["kind"].default: kind for kind in get_args(get_args(Event)[0])
+}
+"""Class of an event by its kind, so that only the schemas of kinds that are met get built."""
+
+
+def body(value: Value) -> str:
+    """Return a value as JSON, defaults included: a default may change, what was meant may not."""
+    return value.model_dump_json()
+
+
+def read(kind: type[V], text: str) -> V:
+    """Return a value; raise StoreUnusable for a body that is not one."""
+    try:
+        return kind.model_validate_json(text)
+    except ValidationError as error:
+        raise _unreadable(kind.__name__, text, str(error.errors()[0]["msg"])) from error
+
+
+def read_event(kind: str, text: str) -> Event:
+    """Return an event; raise StoreUnusable for a body that is not one, or an unknown kind."""
+    if kind not in KINDS:
+        raise _unreadable(kind, text, "unknown kind of event")
+    return cast(Event, read(KINDS[kind], text))
+
+
+def read_family(row: Sequence[str]) -> tuple[Family, tuple[Seconds, ...]]:
+    """Return a family and its run times, newest last, from (project, name, JSON list)."""
+    project, name, text = row
+    return (project, name), tuple(json.loads(text))
+
+
+def family_times(times: tuple[Seconds, ...]) -> str:
+    """Return run times as JSON."""
+    return json.dumps(times)
+
+
+def _unreadable(what: str, text: str, why: str) -> StoreUnusable:
+    return StoreUnusable(
+        f"the database holds a {what} that this program cannot read ({why}): {text[:80]}…",
+        "It was changed by hand or by another program; restore a copy of the database file.",
+    )

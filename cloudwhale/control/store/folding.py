@@ -1,0 +1,262 @@
+"""What events change: the only place where an event becomes state, for every store."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar
+
+from cloudwhale.model import event as e
+from cloudwhale.model.job import Job, JobState
+from cloudwhale.model.node import Node, NodeState
+from cloudwhale.model.rental import Rental
+from cloudwhale.model.run import Run
+from cloudwhale.model.units import Seconds
+from cloudwhale.model.world import Account
+from cloudwhale.planning import ledger, lifecycle
+from cloudwhale.spi.errors import IllegalTransition
+
+Family = tuple[str, str]
+"""Project and name."""
+
+RUN_TIMES_KEPT = 20  # a median of twenty is steady, and small enough to travel in every world
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+@dataclass(slots=True)
+class Named:
+    """Things that will be asked for, so that they can be read in one go."""
+
+    jobs: set[str] = field(default_factory=set[str])
+    runs: set[str] = field(default_factory=set[str])
+    accounts: set[str] = field(default_factory=set[str])
+
+
+class Past(Protocol):
+    """Things that may have been let go of because nothing alive needed them."""
+
+    def fetch(self, named: Named) -> None:
+        """Read these ahead."""
+        ...
+
+    def job(self, job: str) -> Job | None:
+        """Return a job by id, None when there never was one."""
+        ...
+
+    def run(self, run: str) -> Run | None:
+        """Return a run by id."""
+        ...
+
+    def account(self, payer: str) -> Account | None:
+        """Return an account by payer."""
+        ...
+
+
+class Rows(Past, Protocol):
+    """Things as they were stored last; None for what was never stored."""
+
+    def node(self, node: str) -> Node | None:
+        """Return a node by id."""
+        ...
+
+    def rental(self, rental: str) -> Rental | None:
+        """Return a rental by id."""
+        ...
+
+    def position(self, node: str) -> int | None:
+        """Return up to which number a node's inbox was read."""
+        ...
+
+    def run_times(self, family: Family) -> tuple[Seconds, ...] | None:
+        """Return the newest run times of a family's completed jobs, newest last."""
+        ...
+
+
+class Changes(Generic[K, V]):
+    """Things of one kind as the events leave them, over the rows as they were."""
+
+    def __init__(self, find: Callable[[K], V | None]) -> None:
+        self._find = find
+        self.after: dict[K, V] = {}
+        self.new: set[K] = set()
+        """Those that had no row before."""
+
+    def get(self, key: K) -> V | None:
+        """Return a thing as it is after the events so far."""
+        return self.after[key] if key in self.after else self._find(key)
+
+    def put(self, key: K, value: V) -> None:
+        """Set a thing."""
+        if key not in self.after and self._find(key) is None:
+            self.new.add(key)
+        self.after[key] = value
+
+
+class Draft:
+    """What some events change; nothing is stored and no state touched until all were legal."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+        self.jobs: Changes[str, Job] = Changes(rows.job)
+        self.runs: Changes[str, Run] = Changes(rows.run)
+        self.nodes: Changes[str, Node] = Changes(rows.node)
+        self.rentals: Changes[str, Rental] = Changes(rows.rental)
+        self.accounts: Changes[str, Account] = Changes(rows.account)
+        self.positions: Changes[str, int] = Changes(rows.position)
+        self.run_times: Changes[Family, tuple[Seconds, ...]] = Changes(rows.run_times)
+        self.submitted: dict[str, int] = {}
+        """The number of the event that submitted a new job, by job."""
+        self.opened: dict[str, int] = {}
+        """The number of the event that opened a new run, by run."""
+
+    def fold(self, seq: int, event: e.Event) -> None:
+        """Work one event in; raise IllegalTransition when the state cannot meet it."""
+        match event:
+            case e.Submitted():
+                self._submit(seq, event)
+            case e.OfJob():
+                self._move(event)
+            case e.NodeJoined() | e.NodeLost() | e.NodeDrained() | e.Read():
+                self._fold_node(event)
+            case e.RunOpened():
+                self._open(seq, event)
+            case e.RentalChanged():
+                self._rent(event)
+            case e.Reserved() | e.Charged() | e.Released():
+                self._pay(event)
+            case e.Noted():
+                pass  # worth telling, changes no state
+
+    # -- as a Past: what the state needs and does not have -----------------------------------
+
+    def fetch(self, named: Named) -> None:
+        """See Past."""
+        self._rows.fetch(named)
+
+    def job(self, job: str) -> Job | None:
+        """See Past."""
+        return self.jobs.get(job)
+
+    def run(self, run: str) -> Run | None:
+        """See Past."""
+        return self.runs.get(run)
+
+    def account(self, payer: str) -> Account | None:
+        """See Past."""
+        return self.accounts.get(payer)
+
+    # -- jobs ----------------------------------------------------------------------------
+
+    def _submit(self, seq: int, event: e.Submitted) -> None:
+        if self.jobs.get(event.job) is not None:
+            raise IllegalTransition(f"job {event.job} was submitted already")
+        if event.first.id != event.job or event.first.state is not JobState.PENDING:
+            raise IllegalTransition(
+                f"job {event.job} cannot begin as {event.first.id}, {event.first.state}"
+            )
+        self.jobs.put(event.job, event.first)
+        self.submitted[event.job] = seq
+
+    def _move(self, event: e.OfJob) -> None:
+        old = self.jobs.get(event.job)
+        if old is None:
+            raise IllegalTransition(f"{type(event).__name__} of job {event.job}: nobody knows it")
+        new = lifecycle.apply(old, event)
+        if new is old:
+            return
+        self.jobs.put(new.id, new)
+        if new.state is JobState.COMPLETED:
+            times = (*(self.run_times.get(new.family) or ()), new.run_s)
+            self.run_times.put(new.family, times[-RUN_TIMES_KEPT:])
+
+    # -- runs and money ------------------------------------------------------------------
+
+    def _open(self, seq: int, event: e.RunOpened) -> None:
+        run = event.run
+        if self.runs.get(run.id) is not None:
+            raise IllegalTransition(f"run {run.id} was opened already")
+        self.runs.put(run.id, run)
+        self.opened[run.id] = seq
+        account = self.accounts.get(run.id) or Account(payer=run.id)
+        self.accounts.put(run.id, account.but(limit=run.budget))
+
+    def _pay(self, event: e.Reserved | e.Charged | e.Released) -> None:
+        account = self.accounts.get(event.payer) or Account(payer=event.payer)
+        try:
+            self.accounts.put(event.payer, ledger.after(account, event))
+        except ValueError as error:
+            raise IllegalTransition(str(error)) from error
+
+    def _rent(self, event: e.RentalChanged) -> None:
+        rental = event.rental
+        self.rentals.put(rental.id, lifecycle.moved(self.rentals.get(rental.id), rental))
+
+    # -- nodes ---------------------------------------------------------------------------
+
+    def _fold_node(self, event: e.NodeJoined | e.NodeLost | e.NodeDrained | e.Read) -> None:
+        match event:
+            case e.NodeJoined():
+                self._join(event)
+            case e.NodeLost():
+                self._lose(event)
+            case e.NodeDrained():
+                self._drain(event)
+            case e.Read():
+                if event.number > (self.positions.get(event.node) or 0):
+                    self.positions.put(event.node, event.number)
+
+    def _join(self, event: e.NodeJoined) -> None:
+        node = event.node
+        if node.joined_at is None and node.state is not NodeState.EXPECTED:
+            node = node.but(joined_at=event.at)
+        self.nodes.put(node.id, node)
+
+    def _lose(self, event: e.NodeLost) -> None:
+        node = self._known(event.node)
+        if node.state is not NodeState.LOST:
+            self.nodes.put(node.id, node.but(state=NodeState.LOST, lost_at=event.at))
+
+    def _drain(self, event: e.NodeDrained) -> None:
+        node = self._known(event.node)
+        # A lost node stays lost: draining would say that its agent is still heard.
+        if node.state is not NodeState.LOST:
+            self.nodes.put(node.id, node.but(state=NodeState.DRAINING))
+
+    def _known(self, node_id: str) -> Node:
+        node = self.nodes.get(node_id)
+        if node is None:
+            raise IllegalTransition(f"nobody knows node {node_id}")
+        return node
+
+
+def named_in(events: Iterable[e.Event]) -> Named:
+    """Return the things that folding these events will ask for."""
+    named = Named()
+    for event in events:
+        if isinstance(event, e.OfJob):
+            named.jobs.add(event.job)
+        elif isinstance(event, e.RunOpened):
+            named.runs.add(event.run.id)
+            named.accounts.add(event.run.id)
+        elif isinstance(event, e.Reserved | e.Charged | e.Released):
+            named.accounts.add(event.payer)
+    return named
+
+
+def subject(event: e.Event) -> str:
+    """Return the job, node, run or rental that an event is of."""
+    match event:
+        case e.OfJob():
+            return event.job
+        case e.RunOpened():
+            return event.run.id
+        case e.NodeJoined():
+            return event.node.id
+        case e.NodeLost() | e.NodeDrained() | e.Read():
+            return event.node
+        case e.Noted():
+            return event.subject
+        case e.RentalChanged():
+            return event.rental.id
+        case e.Reserved() | e.Charged() | e.Released():
+            return event.rental

@@ -1,0 +1,114 @@
+"""The state in memory, read from the rows: whole once, afterwards only what was written since."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Executable, Table, bindparam, func, select
+
+from cloudwhale.control.store import tables as t
+from cloudwhale.control.store.bodies import read, read_family
+from cloudwhale.control.store.rows import SqlRows
+from cloudwhale.control.store.state import State
+from cloudwhale.model.job import ENDED, Job, JobState
+from cloudwhale.model.node import Node
+from cloudwhale.model.rental import Rental, RentalState
+from cloudwhale.model.run import Run
+from cloudwhale.model.value import Value
+from cloudwhale.model.world import Account
+
+V = TypeVar("V", bound=Value)
+
+LIVE = [state.value for state in JobState if state not in ENDED]
+
+
+_LIVE_JOBS = select(t.jobs.c.body).where(t.jobs.c.state.in_(LIVE)).order_by(t.jobs.c.seq)
+_OPEN_RENTALS = select(t.rentals.c.body).where(t.rentals.c.state != RentalState.RETURNED.value)
+_RESERVED = select(t.accounts.c.body).where(t.accounts.c.reserved > 0)
+
+
+def load(connection: Connection, newest: int) -> State:
+    """Return the state after the newest event, read from rows of what lives."""
+    state = State()
+    _put_all(connection.execute(_LIVE_JOBS), Job, state.put_job)
+    _put_all(connection.execute(_OPEN_RENTALS), Rental, state.put_rental)
+    _put_all(connection.execute(_RESERVED), Account, state.put_account)
+    for changed, put in ((_NODES, _put_nodes), (_FAMILIES, _put_families), (_READ, _put_read)):
+        put(state, connection.execute(changed, {"seen": -1}))
+    state.complete(SqlRows(connection))
+    state.version = newest
+    return state
+
+
+def catch_up(connection: Connection, state: State, newest: int) -> None:
+    """Bring a state to the newest event; reads the rows that were written since, no others."""
+    newest_of_tables = connection.execute(_NEWEST).one()
+    for (_, changed, put), version in zip(_TABLES, newest_of_tables, strict=True):
+        if version is not None and version > state.version:
+            put(state, connection.execute(changed, {"seen": state.version}))
+    state.complete(SqlRows(connection))
+    state.version = newest
+
+
+# -- by table: the rows that were written since a version, and how they are put in -------------
+
+Found = Iterable[Sequence[Any]]
+
+
+def _since(table: Table, *columns: str) -> Executable:
+    wanted = [table.c[name] for name in columns]
+    return select(*wanted).where(table.c.version > bindparam("seen"))
+
+
+def _put_all(rows: Found, kind: type[V], put: Callable[[V], None]) -> None:
+    for (text,) in rows:
+        put(read(kind, text))
+
+
+def _put_jobs(state: State, rows: Found) -> None:
+    # Sorted here: asked to sort, SQLite may walk all jobs in order instead of the few that changed.
+    for _, text in sorted((seq, text) for seq, text in rows):
+        state.put_job(read(Job, text))
+
+
+def _put_rentals(state: State, rows: Found) -> None:
+    _put_all(rows, Rental, state.put_rental)
+
+
+def _put_runs(state: State, rows: Found) -> None:
+    _put_all(rows, Run, state.put_run)
+
+
+def _put_accounts(state: State, rows: Found) -> None:
+    _put_all(rows, Account, state.put_account)
+
+
+def _put_nodes(state: State, rows: Found) -> None:
+    _put_all(rows, Node, state.put_node)
+
+
+def _put_families(state: State, rows: Found) -> None:
+    for row in rows:
+        state.put_run_times(*read_family(row))
+
+
+def _put_read(state: State, rows: Found) -> None:
+    state.positions.update((node, number) for node, number in rows)
+
+
+_NODES = _since(t.nodes, "body")
+_FAMILIES = _since(t.families, "project", "name", "run_times")
+_READ = _since(t.positions, "node", "number")
+
+# Jobs and rentals first: whether a run or an account is kept depends on who needs it.
+_TABLES: list[tuple[Table, Executable, Callable[[State, Found], None]]] = [
+    (t.jobs, _since(t.jobs, "seq", "body"), _put_jobs),
+    (t.rentals, _since(t.rentals, "body"), _put_rentals),
+    (t.runs, _since(t.runs, "body"), _put_runs),
+    (t.accounts, _since(t.accounts, "body"), _put_accounts),
+    (t.nodes, _NODES, _put_nodes),
+    (t.families, _FAMILIES, _put_families),
+    (t.positions, _READ, _put_read),
+]
+_NEWEST: Executable = select(
+    *(select(func.max(table.c.version)).scalar_subquery() for table, _, _ in _TABLES)
+)

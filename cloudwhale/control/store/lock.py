@@ -1,0 +1,77 @@
+"""The controller's lock: a file that one process at a time holds, and the kernel lets go of."""
+
+import errno
+import fcntl
+import os
+import socket
+from pathlib import Path
+
+from cloudwhale.clock import SystemClock, iso
+from cloudwhale.spi.clock import Clock
+from cloudwhale.spi.errors import StoreUnusable
+
+
+class HolderLock:
+    """Held until `release`, or until the process ends in whatever way; children do not inherit it.
+
+    The file stays: to remove it would let two processes lock two files of one name.
+    """
+
+    def __init__(self, path: Path, clock: Clock | None = None) -> None:
+        self._path = path
+        self._clock = clock or SystemClock()
+        self._file: int | None = None
+
+    def acquire(self) -> bool:
+        """Take the lock if it is free, and say whether we hold it now; never waits.
+
+        Raise StoreUnusable when the file cannot be made.
+        """
+        if self._file is not None:
+            return True
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # Python opens files close-on-exec, so no child keeps the lock alive.
+            file = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise self._unusable(error) from error
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._sign(file)
+        except OSError as error:
+            os.close(file)
+            if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+                return False
+            raise self._unusable(error) from error
+        self._file = file
+        return True
+
+    def release(self) -> None:
+        """Let go; nothing happens when the lock is not held."""
+        if self._file is not None:
+            os.ftruncate(self._file, 0)
+            os.close(self._file)
+            self._file = None
+
+    def holder(self) -> str:
+        """Return who took the lock last and has not released it; empty for nobody.
+
+        Who was killed is still named: ask after `acquire` has said no.
+        """
+        try:
+            return self._path.read_text().strip()
+        except FileNotFoundError:
+            return ""
+        except OSError as error:
+            raise self._unusable(error) from error
+
+    def _sign(self, file: int) -> None:
+        since = iso(self._clock.now())
+        os.ftruncate(file, 0)
+        os.pwrite(file, f"pid {os.getpid()} on {socket.gethostname()} since {since}\n".encode(), 0)
+
+    def _unusable(self, error: OSError) -> StoreUnusable:
+        return StoreUnusable(
+            f"the lock {self._path} cannot be taken: {error.strerror}",
+            "Make its folder writable, or move all state with CLOUDWHALE_HOME.",
+        )

@@ -1,0 +1,175 @@
+"""The simulator's store: everything in memory, gone with the process."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from cloudwhale.control.store.admission import admit, stale
+from cloudwhale.control.store.folding import Draft, subject
+from cloudwhale.control.store.rounds import decision_of, jobs_of
+from cloudwhale.control.store.state import Archive, State, world_after
+from cloudwhale.model.event import Charged, Event
+from cloudwhale.model.job import Job, JobState
+from cloudwhale.model.plan import Decision, Round
+from cloudwhale.model.run import Run
+from cloudwhale.model.units import Instant
+from cloudwhale.model.world import World
+from cloudwhale.spi.store import JobQuery, Told
+
+
+class MemoryStore:
+    """A Store without a database; see spi/store. For one thread."""
+
+    def __init__(self) -> None:
+        self._archive = Archive()
+        self._state = State()
+        self._told: list[Told] = []
+        self._wrote: list[int | None] = []
+        """The epoch that wrote each event."""
+        self._of_subject: dict[str, list[Told]] = {}
+        self._rounds: list[Round] = []
+        self._rounds_of: dict[str, list[Round]] = {}
+        self._secrets: dict[str, dict[str, bytes]] = {}
+        self._epoch = 0
+
+    # -- writing ---------------------------------------------------------------------------
+
+    def append(self, events: Iterable[Event], *, epoch: int | None = None) -> int:
+        """See Store."""
+        admit(epoch, self._epoch)
+        new = list(events)
+        draft = Draft(self._archive)
+        for seq, event in enumerate(new, self.version() + 1):
+            draft.fold(seq, event)
+        self._archive.keep(draft)
+        self._state.take(draft, self.version() + len(new))
+        for event in new:
+            told = Told.model_construct(seq=self.version() + 1, event=event)
+            self._told.append(told)
+            self._wrote.append(epoch)
+            self._of_subject.setdefault(subject(event), []).append(told)
+        return self.version()
+
+    def record(self, round: Round, events: Iterable[Event], *, epoch: int) -> int:
+        """See Store."""
+        admit(epoch, self._epoch)
+        if any(wrote != epoch for wrote in self._wrote[round.version :]):
+            raise stale(round.version, self.version())
+        self.append(events, epoch=epoch)
+        if not round.plan.steps:
+            return 0
+        stored = round.but(number=len(self._rounds) + 1)
+        self._rounds.append(stored)
+        for job in jobs_of(stored.plan):
+            self._rounds_of.setdefault(job, []).append(stored)
+        return stored.number
+
+    def seal(self, run: str, secrets: Mapping[str, bytes]) -> None:
+        """See Store."""
+        self._secrets.setdefault(run, {}).update(secrets)
+
+    def new_epoch(self, holder: str, now: Instant) -> int:
+        """See Store."""
+        self._epoch += 1
+        return self._epoch
+
+    def close(self) -> None:
+        """See Store; there is nothing to let go of."""
+
+    # -- the world -------------------------------------------------------------------------
+
+    def version(self) -> int:
+        """See Store."""
+        return len(self._told)
+
+    def world(self, now: Instant) -> World:
+        """See Store."""
+        return self._state.world(now)
+
+    def world_at(self, version: int, now: Instant) -> World:
+        """See Store."""
+        told = self._told[:version]
+        return world_after(((each.seq, each.event) for each in told), len(told), now)
+
+    # -- reading ---------------------------------------------------------------------------
+
+    def jobs(self, query: JobQuery) -> Sequence[Job]:
+        """See Store."""
+        found: list[Job] = []
+        ids = self._meant(query.names_or_ids)
+        for job in reversed(self._archive.jobs.values()):
+            if query.limit is not None and len(found) >= query.limit:
+                break
+            if _fits(job, query) and (not query.names_or_ids or job.id in ids):
+                found.append(job)
+        return found
+
+    def run(self, run: str) -> Run | None:
+        """See Store."""
+        return self._archive.runs.get(run)
+
+    def unfinished_run(self, folder: str, digest: str) -> Run | None:
+        """See Store."""
+        alive = {job.run for job in self._state.jobs.values()}
+        for run in reversed(self._archive.runs.values()):
+            if (run.folder, run.digest) == (folder, digest) and run.id in alive:
+                return run
+        return None
+
+    def counts(self, run: str | None = None) -> Mapping[JobState, int]:
+        """See Store."""
+        jobs = self._archive.jobs.values()
+        counted = Counter(job.state for job in jobs if run is None or job.run == run)
+        return {state: counted[state] for state in JobState}
+
+    def spent(self, run: str) -> Mapping[str | None, int]:
+        """See Store."""
+        sums: Counter[str | None] = Counter()
+        for each in self._told:
+            if isinstance(each.event, Charged) and each.event.payer == run:
+                sums[each.event.job] += each.event.amount
+        return dict(sums)
+
+    def events(self, subject: str, *, after: int = 0) -> Sequence[Told]:
+        """See Store."""
+        return [told for told in self._of_subject.get(subject, []) if told.seq > after]
+
+    def since(self, seq: int, limit: int = 1000) -> Sequence[Told]:
+        """See Store."""
+        return self._told[seq : seq + limit]
+
+    def rounds(self, job: str) -> Sequence[tuple[Round, Decision | None]]:
+        """See Store."""
+        return [(each, decision_of(each.plan, job)) for each in self._rounds_of.get(job, [])]
+
+    def round(self, number: int) -> Round | None:
+        """See Store."""
+        return self._rounds[number - 1] if 0 < number <= len(self._rounds) else None
+
+    def sealed(self, run: str) -> Mapping[str, bytes]:
+        """See Store."""
+        return dict(self._secrets.get(run, {}))
+
+    def read_to(self) -> Mapping[str, int]:
+        """See Store."""
+        return dict(self._state.positions)
+
+    def _meant(self, words: Iterable[str]) -> set[str]:
+        return {job for word in words for job in self._meant_by(word)}
+
+    def _meant_by(self, word: str) -> Iterator[str]:
+        """Yield an id as it is, else the jobs of a name, else the one id that begins so."""
+        jobs = self._archive.jobs
+        if word in jobs:
+            yield word
+            return
+        named = [job.id for job in jobs.values() if job.spec.name == word]
+        begun = [job_id for job_id in jobs if job_id.startswith(word)]
+        yield from named or (begun if len(begun) == 1 else [])
+
+
+def _fits(job: Job, query: JobQuery) -> bool:
+    return (
+        (query.run is None or job.run == query.run)
+        and (query.project is None or job.spec.project == query.project)
+        and (not query.states or job.state in query.states)
+    )

@@ -1,0 +1,200 @@
+"""What is asked of the rows: jobs, runs, sums, events, rounds."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, Executable, bindparam, exists, func, or_, select
+
+from cloudwhale.control.store import tables as t
+from cloudwhale.control.store.bodies import read, read_event
+from cloudwhale.control.store.loading import LIVE
+from cloudwhale.control.store.rounds import decision_of
+from cloudwhale.model.job import Job, JobState
+from cloudwhale.model.plan import Decision, Round
+from cloudwhale.model.run import Run
+from cloudwhale.spi.store import JobQuery, Told
+
+
+@dataclass(frozen=True, slots=True)
+class Heads:
+    """The newest number of everything that is counted, and the revision of the tables."""
+
+    event: int
+    epoch: int
+    round: int
+    revision: str
+
+
+def _newest(column: Any) -> Any:
+    return select(func.coalesce(func.max(column), 0)).scalar_subquery()
+
+
+_HEADS = select(
+    _newest(t.events.c.seq),
+    _newest(t.epochs.c.number),
+    _newest(t.rounds.c.number),
+    select(t.revision.c.version_num).scalar_subquery(),
+)
+_NEWEST_EVENT = select(func.coalesce(func.max(t.events.c.seq), 0))
+
+
+def heads(connection: Connection) -> Heads:
+    """Return where everything stands; asked once in every write."""
+    return Heads(*connection.execute(_HEADS).one())
+
+
+def newest_event(connection: Connection) -> int:
+    """Return the newest event's number, 0 for none."""
+    return int(connection.execute(_NEWEST_EVENT).scalar_one())
+
+
+_BY_OTHERS = select(
+    exists()
+    .where(t.events.c.seq > bindparam("seen"))
+    .where(or_(t.events.c.epoch.is_(None), t.events.c.epoch != bindparam("own")))
+)
+
+
+def others_wrote(connection: Connection, version: int, epoch: int) -> bool:
+    """Say whether anybody but an epoch's holder has stored an event since a version."""
+    return bool(connection.execute(_BY_OTHERS, {"seen": version, "own": epoch}).scalar_one())
+
+
+# -- jobs ------------------------------------------------------------------------------------
+
+
+def jobs(connection: Connection, query: JobQuery) -> Sequence[Job]:
+    """See Store."""
+    wanted = select(t.jobs.c.body).order_by(t.jobs.c.seq.desc())
+    if query.run is not None:
+        wanted = wanted.where(t.jobs.c.run == query.run)
+    if query.project is not None:
+        wanted = wanted.where(t.jobs.c.project == query.project)
+    if query.states:
+        wanted = wanted.where(t.jobs.c.state.in_([state.value for state in query.states]))
+    if query.names_or_ids:
+        wanted = wanted.where(or_(*(_meant(connection, word) for word in query.names_or_ids)))
+    if query.limit is not None:
+        wanted = wanted.limit(query.limit)
+    return [read(Job, text) for (text,) in connection.execute(wanted)]
+
+
+def _meant(connection: Connection, word: str) -> Any:
+    """Return the condition for an id as it is, else a name, else the one id that begins so."""
+    for condition in (t.jobs.c.id == word, t.jobs.c.name == word):
+        if connection.execute(select(exists().where(condition))).scalar_one():
+            return condition
+    begins = func.substr(t.jobs.c.id, 1, len(word)) == word
+    found = connection.execute(select(t.jobs.c.id).where(begins).limit(2)).scalars().all()
+    return t.jobs.c.id.in_(found if len(found) == 1 else [])
+
+
+_COUNTS = select(t.jobs.c.state, func.count()).group_by(t.jobs.c.state)
+_COUNTS_OF_RUN = _COUNTS.where(t.jobs.c.run == bindparam("run"))
+
+
+def counts(connection: Connection, run: str | None) -> Mapping[JobState, int]:
+    """See Store."""
+    if run is None:
+        found = connection.execute(_COUNTS)
+    else:
+        found = connection.execute(_COUNTS_OF_RUN, {"run": run})
+    counted = {JobState(state): count for state, count in found}
+    return {state: counted.get(state, 0) for state in JobState}
+
+
+# -- runs ------------------------------------------------------------------------------------
+
+_RUN = select(t.runs.c.body).where(t.runs.c.id == bindparam("run"))
+_UNFINISHED = (
+    select(t.runs.c.body)
+    .where(t.runs.c.folder == bindparam("folder"), t.runs.c.digest == bindparam("digest"))
+    .where(exists().where(t.jobs.c.run == t.runs.c.id, t.jobs.c.state.in_(LIVE)))
+    .order_by(t.runs.c.seq.desc())
+    .limit(1)
+)
+_SPENT = (
+    select(t.charges.c.job, func.sum(t.charges.c.amount))
+    .where(t.charges.c.payer == bindparam("payer"))
+    .group_by(t.charges.c.job)
+)
+_SEALED = select(t.secrets.c.name, t.secrets.c.sealed).where(t.secrets.c.run == bindparam("run"))
+_READ_TO = select(t.positions.c.node, t.positions.c.number)
+
+
+def run(connection: Connection, run_id: str) -> Run | None:
+    """See Store."""
+    text = connection.execute(_RUN, {"run": run_id}).scalar()
+    return None if text is None else read(Run, text)
+
+
+def unfinished_run(connection: Connection, folder: str, digest: str) -> Run | None:
+    """See Store."""
+    text = connection.execute(_UNFINISHED, {"folder": folder, "digest": digest}).scalar()
+    return None if text is None else read(Run, text)
+
+
+def spent(connection: Connection, run_id: str) -> Mapping[str | None, int]:
+    """See Store."""
+    # PostgreSQL sums integers to a decimal.
+    return {job: int(amount) for job, amount in connection.execute(_SPENT, {"payer": run_id})}
+
+
+def sealed(connection: Connection, run_id: str) -> Mapping[str, bytes]:
+    """See Store."""
+    return {name: bytes(value) for name, value in connection.execute(_SEALED, {"run": run_id})}
+
+
+def read_to(connection: Connection) -> Mapping[str, int]:
+    """See Store."""
+    return {node: number for node, number in connection.execute(_READ_TO)}
+
+
+# -- events and rounds -----------------------------------------------------------------------
+
+_EVENTS = select(t.events.c.seq, t.events.c.kind, t.events.c.body).order_by(t.events.c.seq)
+_OF_SUBJECT: Executable = _EVENTS.where(
+    t.events.c.subject == bindparam("of"), t.events.c.seq > bindparam("seen")
+)
+_SINCE: Executable = _EVENTS.where(t.events.c.seq > bindparam("seen")).limit(bindparam("most"))
+_UNTIL: Executable = _EVENTS.where(t.events.c.seq <= bindparam("last"))
+_ROUND = select(t.rounds.c.body).where(t.rounds.c.number == bindparam("number"))
+_ROUNDS = (
+    select(t.rounds.c.body)
+    .join(t.round_jobs, t.round_jobs.c.round == t.rounds.c.number)
+    .where(t.round_jobs.c.job == bindparam("job"))
+    .order_by(t.rounds.c.number)
+)
+
+
+def events(connection: Connection, subject: str, after: int) -> Sequence[Told]:
+    """See Store."""
+    return _told(connection.execute(_OF_SUBJECT, {"of": subject, "seen": after}))
+
+
+def since(connection: Connection, seq: int, limit: int) -> Sequence[Told]:
+    """See Store."""
+    return _told(connection.execute(_SINCE, {"seen": seq, "most": limit}))
+
+
+def until(connection: Connection, version: int) -> Iterable[Told]:
+    """Yield every event up to a number, oldest first."""
+    for row in connection.execute(_UNTIL, {"last": version}):
+        yield from _told([row])
+
+
+def rounds(connection: Connection, job: str) -> Sequence[tuple[Round, Decision | None]]:
+    """See Store."""
+    found = [read(Round, text) for (text,) in connection.execute(_ROUNDS, {"job": job})]
+    return [(each, decision_of(each.plan, job)) for each in found]
+
+
+def round(connection: Connection, number: int) -> Round | None:
+    """See Store."""
+    text = connection.execute(_ROUND, {"number": number}).scalar()
+    return None if text is None else read(Round, text)
+
+
+def _told(rows: Iterable[Sequence[Any]]) -> list[Told]:
+    return [Told.model_construct(seq=seq, event=read_event(kind, text)) for seq, kind, text in rows]

@@ -1,0 +1,108 @@
+"""All that is SQLite's own: how it is opened, how it tells of commits, how its file is copied.
+
+Another database needs its own version of this module, and nothing else.
+"""
+
+import os
+import sqlite3
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event
+
+from cloudwhale.control.store.network import mount_table, refuse_network
+from cloudwhale.model.units import Seconds
+from cloudwhale.spi.errors import StoreUnusable
+
+_SETTINGS = (
+    "PRAGMA journal_mode = WAL",  # readers never wait for the writer
+    "PRAGMA synchronous = NORMAL",  # a power cut may take the last commits, never the file
+)
+
+OPEN_FOR_WRITING = "cloudwhale_writes"
+
+
+def path_of(url: str) -> Path:
+    """Return the file of a database URL; raise StoreUnusable when it names none."""
+    remedy = "Set `database` to sqlite:////absolute/path, or leave it out."
+    scheme, _, rest = url.partition("://")
+    if scheme != "sqlite":
+        raise StoreUnusable(f"a database of kind {scheme!r} is not supported, only sqlite", remedy)
+    # SQLAlchemy 2.0 and 2.1 differ in whether they unquote, so the path is taken out by hand.
+    path = unquote(rest.removeprefix("/"))
+    if path in ("", ":memory:"):
+        raise StoreUnusable(f"{url} names no file", remedy)
+    return Path(path).absolute()
+
+
+def make_place(file: Path) -> None:
+    """Make the file's folder, for its owner only; raise StoreUnusable when it cannot hold it."""
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreUnusable(
+            f"{file.parent} cannot be made: {error.strerror}",
+            "Choose another place with CLOUDWHALE_HOME.",
+        ) from error
+    refuse_network(file, mount_table())
+
+
+def engine_of(file: Path, busy_timeout_s: Seconds) -> Engine:
+    """Return an engine whose transactions begin as they are meant to go on.
+
+    A reader's transaction is one snapshot; a writer's takes the write lock at once, so that it
+    cannot fail half-way because somebody else wrote.
+    """
+    engine = create_engine(
+        URL.create("sqlite", database=str(file)), connect_args={"timeout": busy_timeout_s}
+    )
+    event.listen(engine, "connect", _set_up)
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def writing(engine: Engine) -> Engine:
+    """Return the same engine for transactions that write."""
+    return engine.execution_options(**{OPEN_FOR_WRITING: True})
+
+
+def _set_up(connection: sqlite3.Connection, _record: object) -> None:
+    connection.isolation_level = None  # the driver begins nothing by itself
+    for setting in _SETTINGS:
+        connection.execute(setting).close()
+
+
+def _begin(connection: Connection) -> None:
+    writes = connection.get_execution_options().get(OPEN_FOR_WRITING, False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+class Pulse:
+    """Tells in microseconds whether anybody has committed, this process included."""
+
+    def __init__(self, engine: Engine) -> None:
+        pooled = engine.raw_connection()
+        self._connection: Any = pooled.driver_connection
+        pooled.detach()  # a connection of its own: SQLite counts the commits of others only
+
+    def beat(self) -> int:
+        """Return a number that is another one after every commit."""
+        return int(self._connection.execute("PRAGMA data_version").fetchone()[0])
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._connection.close()
+
+
+def copy(source: Path, target: Path) -> None:
+    """Copy a database that others may be reading; the copy appears whole or not at all."""
+    begun = target.with_name(target.name + ".part")
+    begun.unlink(missing_ok=True)
+    reader, writer = sqlite3.connect(source), sqlite3.connect(begun)
+    try:
+        reader.backup(writer)
+    finally:
+        writer.close()
+        reader.close()
+    os.replace(begun, target)

@@ -1,0 +1,256 @@
+"""What a planning round needs to know, kept in memory: what lives, and what that depends on."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from cloudwhale.control.store.folding import Draft, Family, Named, Past
+from cloudwhale.model.event import Event
+from cloudwhale.model.job import Job, JobState
+from cloudwhale.model.node import Node
+from cloudwhale.model.rental import Rental, RentalState
+from cloudwhale.model.run import Run
+from cloudwhale.model.units import Instant, Seconds
+from cloudwhale.model.world import Account, World
+
+
+class State:
+    """Things as they are after an event; worlds are copies of it.
+
+    Whatever ended is dropped at once, unless something alive depends on it.
+    """
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.jobs: dict[str, Job] = {}
+        self.ended: dict[str, JobState] = {}
+        self.nodes: dict[str, Node] = {}
+        self.runs: dict[str, Run] = {}
+        self.rentals: dict[str, Rental] = {}
+        self.accounts: dict[str, Account] = {}
+        self.durations: dict[Family, tuple[Seconds, ...]] = {}
+        self.positions: dict[str, int] = {}
+        self._waited_for: Counter[str] = Counter()
+        """How many live jobs wait for a job, by its id."""
+        self._payers: Counter[str] = Counter()
+        """How many live jobs and open rentals a payer has; a run is a payer."""
+        self._lacks = Named()
+        """Things that a world needs and that have not been put here yet."""
+        self._copies: dict[str, Mapping[Any, Any]] = {}
+        self._changed = set(_IN_A_WORLD)
+
+    def take(self, draft: Draft, version: int) -> None:
+        """Move on to what a draft leaves."""
+        for job in draft.jobs.after.values():
+            self.put_job(job)
+        for rental in draft.rentals.after.values():
+            self.put_rental(rental)
+        for run in draft.runs.after.values():
+            self.put_run(run)
+        for account in draft.accounts.after.values():
+            self.put_account(account)
+        for node in draft.nodes.after.values():
+            self.put_node(node)
+        for family, times in draft.run_times.after.items():
+            self.put_run_times(family, times)
+        self.positions.update(draft.positions.after)
+        self.complete(draft)
+        self.version = version
+
+    def world(self, now: Instant) -> World:
+        """Return a snapshot; costs a copy of the mappings that have changed since the last."""
+        for name in self._changed:
+            self._copies[name] = dict(getattr(self, name))
+        self._changed.clear()
+        of = self._copies
+        return World(
+            version=self.version, now=now, jobs=of["jobs"], ended=of["ended"], nodes=of["nodes"],
+            runs=of["runs"], rentals=of["rentals"], accounts=of["accounts"],
+            durations=of["durations"],
+        )  # fmt: skip
+
+    # -- putting things in; the same thing twice is fine -----------------------------------
+
+    def put_job(self, job: Job) -> None:
+        """Set a job; one that ended is remembered only while a live job waits for it."""
+        was = self.jobs.get(job.id)
+        if job.ended:
+            if was is not None:
+                del self.jobs[job.id]
+                self._changed.add("jobs")
+                self._stop_needing(was)
+            self._put_ended(job.id, job.state)
+            return
+        self.jobs[job.id] = job
+        self._changed.add("jobs")
+        self._lacks.jobs.discard(job.id)
+        if was is None:
+            self._start_needing(job)
+
+    def put_rental(self, rental: Rental) -> None:
+        """Set a rental; a returned one is dropped."""
+        was = self.rentals.pop(rental.id, None)
+        self._changed.add("rentals")
+        is_open = rental.state is not RentalState.RETURNED
+        if is_open:
+            self.rentals[rental.id] = rental
+        if is_open and was is None:
+            self._need_payer(rental.payer)
+        elif not is_open and was is not None:
+            self._drop_payer(was.payer)
+
+    def put_run(self, run: Run) -> None:
+        """Set a run; one with nothing alive is not kept."""
+        if run.id in self._payers:
+            self.runs[run.id] = run
+            self._lacks.runs.discard(run.id)
+            self._changed.add("runs")
+
+    def put_account(self, account: Account) -> None:
+        """Set an account; one with nothing alive and nothing reserved is not kept."""
+        payer = account.payer
+        self._changed.add("accounts")
+        if payer in self._payers or account.reserved:
+            self.accounts[payer] = account
+            self._lacks.accounts.discard(payer)
+        else:
+            self.accounts.pop(payer, None)
+
+    def put_node(self, node: Node) -> None:
+        """Set a node."""
+        self.nodes[node.id] = node
+        self._changed.add("nodes")
+
+    def put_run_times(self, family: Family, times: tuple[Seconds, ...]) -> None:
+        """Set the run times of a family."""
+        self.durations[family] = times
+        self._changed.add("durations")
+
+    def complete(self, past: Past) -> None:
+        """Look up what the living depend on and nobody has put here."""
+        lacks, self._lacks = self._lacks, Named()
+        if not (lacks.jobs or lacks.runs or lacks.accounts):
+            return
+        past.fetch(lacks)
+        for job in (past.job(job_id) for job_id in sorted(lacks.jobs)):
+            if job is not None and job.ended:
+                self._put_ended(job.id, job.state)
+        for run in (past.run(run_id) for run_id in sorted(lacks.runs)):
+            if run is not None:
+                self.put_run(run)
+        for account in (past.account(payer) for payer in sorted(lacks.accounts)):
+            if account is not None:
+                self.put_account(account)
+
+    # -- what the living depend on ---------------------------------------------------------
+
+    def _put_ended(self, job_id: str, state: JobState) -> None:
+        if job_id in self._waited_for:
+            self.ended[job_id] = state
+            self._changed.add("ended")
+            self._lacks.jobs.discard(job_id)
+
+    def _start_needing(self, job: Job) -> None:
+        self._need_payer(job.run)
+        for other in job.after:
+            self._waited_for[other] += 1
+            if self._waited_for[other] == 1 and other not in self.jobs:
+                self._lacks.jobs.add(other)
+
+    def _stop_needing(self, job: Job) -> None:
+        self._drop_payer(job.run)
+        for other in job.after:
+            self._waited_for[other] -= 1
+            if not self._waited_for[other]:
+                del self._waited_for[other]
+                self._lacks.jobs.discard(other)
+                if self.ended.pop(other, None) is not None:
+                    self._changed.add("ended")
+
+    def _need_payer(self, payer: str) -> None:
+        self._payers[payer] += 1
+        if self._payers[payer] == 1:
+            self._lacks.runs.add(payer)
+            self._lacks.accounts.add(payer)
+
+    def _drop_payer(self, payer: str) -> None:
+        self._payers[payer] -= 1
+        if self._payers[payer]:
+            return
+        del self._payers[payer]
+        self._lacks.runs.discard(payer)
+        self._lacks.accounts.discard(payer)
+        if self.runs.pop(payer, None) is not None:
+            self._changed.add("runs")
+        account = self.accounts.get(payer)
+        if account is not None and not account.reserved:
+            del self.accounts[payer]
+            self._changed.add("accounts")
+
+
+_IN_A_WORLD = ("jobs", "ended", "nodes", "runs", "rentals", "accounts", "durations")
+
+
+class Archive:
+    """Everything that there ever was, in memory: the rows of the memory store."""
+
+    def __init__(self) -> None:
+        self.jobs: dict[str, Job] = {}
+        self.runs: dict[str, Run] = {}
+        self.nodes: dict[str, Node] = {}
+        self.rentals: dict[str, Rental] = {}
+        self.accounts: dict[str, Account] = {}
+        self.positions: dict[str, int] = {}
+        self.durations: dict[Family, tuple[Seconds, ...]] = {}
+
+    def keep(self, draft: Draft) -> None:
+        """Store what a draft leaves."""
+        self.jobs.update(draft.jobs.after)
+        self.runs.update(draft.runs.after)
+        self.nodes.update(draft.nodes.after)
+        self.rentals.update(draft.rentals.after)
+        self.accounts.update(draft.accounts.after)
+        self.positions.update(draft.positions.after)
+        self.durations.update(draft.run_times.after)
+
+    def fetch(self, named: Named) -> None:
+        """See Rows; everything is here already."""
+
+    def job(self, job: str) -> Job | None:
+        """See Rows."""
+        return self.jobs.get(job)
+
+    def run(self, run: str) -> Run | None:
+        """See Rows."""
+        return self.runs.get(run)
+
+    def node(self, node: str) -> Node | None:
+        """See Rows."""
+        return self.nodes.get(node)
+
+    def rental(self, rental: str) -> Rental | None:
+        """See Rows."""
+        return self.rentals.get(rental)
+
+    def account(self, payer: str) -> Account | None:
+        """See Rows."""
+        return self.accounts.get(payer)
+
+    def position(self, node: str) -> int | None:
+        """See Rows."""
+        return self.positions.get(node)
+
+    def run_times(self, family: Family) -> tuple[Seconds, ...] | None:
+        """See Rows."""
+        return self.durations.get(family)
+
+
+def world_after(events: Iterable[tuple[int, Event]], version: int, now: Instant) -> World:
+    """Return the world that numbered events lead to, from nothing."""
+    archive, state = Archive(), State()
+    draft = Draft(archive)
+    for seq, event in events:
+        draft.fold(seq, event)
+    archive.keep(draft)
+    state.take(draft, version)
+    return state.world(now)

@@ -1,0 +1,157 @@
+"""What a draft leaves, written as rows."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Insert, Table, Update, bindparam, delete, insert, update
+
+from cloudwhale.control.store import tables as t
+from cloudwhale.control.store.bodies import body, family_times
+from cloudwhale.control.store.folding import Changes, Draft, Family, subject
+from cloudwhale.control.store.rounds import jobs_of
+from cloudwhale.model.event import Charged, Event
+from cloudwhale.model.job import Job
+from cloudwhale.model.plan import Round
+from cloudwhale.model.rental import Rental
+from cloudwhale.model.run import Run
+from cloudwhale.model.units import Instant, Seconds
+from cloudwhale.model.world import Account
+
+K = TypeVar("K")
+V = TypeVar("V")
+Row = dict[str, Any]
+
+
+def _update(table: Table) -> Update:
+    """Update by key: column `x` of the primary key is given as `key_x`."""
+    keys = [column == bindparam(f"key_{column.name}") for column in table.primary_key.columns]
+    return update(table).where(*keys)
+
+
+_WRITES: dict[str, tuple[Insert, Update]] = {
+    table.name: (insert(table), _update(table))
+    for table in (t.jobs, t.runs, t.nodes, t.rentals, t.accounts, t.positions, t.families)
+}
+_EVENTS, _CHARGES, _EPOCHS = insert(t.events), insert(t.charges), insert(t.epochs)
+_ROUNDS, _ROUND_JOBS, _SECRETS = insert(t.rounds), insert(t.round_jobs), insert(t.secrets)
+_NO_SECRET = delete(t.secrets).where(
+    t.secrets.c.run == bindparam("key_run"), t.secrets.c.name == bindparam("key_name")
+)
+
+
+def write_events(
+    connection: Connection, first: int, events: Sequence[Event], epoch: int | None
+) -> None:
+    """Insert events under the numbers that begin with `first`, and what they charged."""
+    numbered = list(enumerate(events, first))
+    rows = [
+        {
+            "seq": seq, "at": event.at, "kind": event.kind, "subject": subject(event),
+            "epoch": epoch, "body": body(event),
+        }
+        for seq, event in numbered
+    ]  # fmt: skip
+    connection.execute(_EVENTS, rows)
+    charges = [
+        {
+            "seq": seq, "payer": event.payer, "rental": event.rental, "job": event.job,
+            "project": event.project, "amount": event.amount,
+        }
+        for seq, event in numbered
+        if isinstance(event, Charged)
+    ]  # fmt: skip
+    if charges:
+        connection.execute(_CHARGES, charges)
+
+
+def write_draft(connection: Connection, draft: Draft, version: int) -> None:
+    """Insert what is new and update what has changed, all under one version."""
+
+    def write(table: Table, changes: Changes[K, V], row: Callable[[K, V], Row]) -> None:
+        new: list[Row] = []
+        old: list[Row] = []
+        for key, value in changes.after.items():
+            whole = row(key, value) | {"version": version}
+            (new if key in changes.new else old).append(whole)
+        insert_all, update_all = _WRITES[table.name]
+        if new:
+            connection.execute(insert_all, new)
+        if old:
+            connection.execute(update_all, [_with_keys(table, each) for each in old])
+
+    write(t.jobs, draft.jobs, lambda _, job: _job_row(job, draft.submitted.get(job.id)))
+    write(t.runs, draft.runs, lambda _, run: _run_row(run, draft.opened[run.id]))
+    write(t.nodes, draft.nodes, lambda _, node: {"id": node.id, "body": body(node)})
+    write(t.rentals, draft.rentals, lambda _, rental: _rental_row(rental))
+    write(t.accounts, draft.accounts, lambda _, account: _account_row(account))
+    write(t.positions, draft.positions, lambda node, number: {"node": node, "number": number})
+    write(t.families, draft.run_times, _family_row)
+
+
+def write_round(connection: Connection, round: Round) -> None:
+    """Insert a numbered round and the jobs that it said something of."""
+    connection.execute(
+        _ROUNDS,
+        {
+            "number": round.number, "version": round.version, "now": round.now,
+            "body": body(round),
+        },
+    )  # fmt: skip
+    jobs = sorted(jobs_of(round.plan))
+    if jobs:
+        connection.execute(_ROUND_JOBS, [{"job": job, "round": round.number} for job in jobs])
+
+
+def write_epoch(connection: Connection, number: int, holder: str, now: Instant) -> None:
+    """Insert an epoch."""
+    connection.execute(_EPOCHS, {"number": number, "holder": holder, "began_at": now})
+
+
+def write_secrets(connection: Connection, run: str, secrets: Mapping[str, bytes]) -> None:
+    """Keep sealed secrets; one of the same name is replaced."""
+    if secrets:
+        connection.execute(_NO_SECRET, [{"key_run": run, "key_name": name} for name in secrets])
+        connection.execute(
+            _SECRETS,
+            [{"run": run, "name": name, "sealed": sealed} for name, sealed in secrets.items()],
+        )
+
+
+# -- rows ------------------------------------------------------------------------------------
+
+
+def _with_keys(table: Table, row: Row) -> Row:
+    keys = {column.name for column in table.primary_key.columns}
+    return {f"key_{name}" if name in keys else name: value for name, value in row.items()}
+
+
+def _job_row(job: Job, seq: int | None) -> Row:
+    """Return a new job's row, or (`seq` is None) only what changes in the row of an old one."""
+    row: Row = {"id": job.id, "state": job.state.value, "body": body(job)}
+    if seq is not None:
+        row |= {
+            "seq": seq, "run": job.run, "project": job.spec.project, "name": job.spec.name,
+            "submitted_at": job.submitted_at,
+        }  # fmt: skip
+    return row
+
+
+def _run_row(run: Run, seq: int) -> Row:
+    return {
+        "id": run.id, "seq": seq, "folder": run.folder, "digest": run.digest, "body": body(run),
+    }  # fmt: skip
+
+
+def _rental_row(rental: Rental) -> Row:
+    return {
+        "id": rental.id, "payer": rental.payer, "state": rental.state.value, "body": body(rental),
+    }  # fmt: skip
+
+
+def _account_row(account: Account) -> Row:
+    return {"payer": account.payer, "reserved": account.reserved, "body": body(account)}
+
+
+def _family_row(family: Family, times: tuple[Seconds, ...]) -> Row:
+    project, name = family
+    return {"project": project, "name": name, "run_times": family_times(times)}
