@@ -13,6 +13,7 @@ INSTALLED := .venv/installed
 # pyright would ask for a newer version of itself on every call.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export DEBIAN_FRONTEND := noninteractive
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
@@ -35,8 +36,8 @@ python3-venv:
 	    echo "$(PYTHON) cannot make virtual environments here."; \
 	    echo "On Debian and Ubuntu: sudo apt-get install python3-venv"; exit 1; fi
 	@echo "Installing Debian's python3-venv, which $(PYTHON) lacks"
-	@apt-get update -qq
-	@DEBIAN_FRONTEND=noninteractive apt-get install -y -qq python3-venv >/dev/null
+	@said=$$( (apt-get update && apt-get install -y python3-venv) 2>&1 </dev/null ) || \
+	    { echo "$$said"; exit 1; }
 
 demo: venv  ## the set-up, then examples/train.yaml under a budget of 50 dollars (state: .demo)
 	@PATH="$(BIN):$$PATH" CLOUDWHALE_HOME=$(CURDIR)/.demo/home \
