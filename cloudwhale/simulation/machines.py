@@ -143,7 +143,8 @@ class SimulatedMachine:
         if process is None or folder.ended is not None:
             return
         save = process.newest_save(now)
-        if save is not None and self._told.get(key) != save:
+        known = any(save is not None and old.name == save[0] for old in folder.published)
+        if save is not None and not known and self._told.get(key) != save:
             self._told[key] = save
             self._see(seen.Whole(key, *save), now)
         if process.ends_at <= now:
