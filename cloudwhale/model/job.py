@@ -1,6 +1,7 @@
 """What the user wants run, what became of it, and its attempts."""
 
 from enum import StrEnum
+from functools import cached_property
 from typing import Literal
 
 from cloudwhale.model.reason import Reason
@@ -130,6 +131,16 @@ class JobSpec(Value):
     notify: NotifyRule = NotifyRule()
     speeds: dict[str, float] = {}
     value_of_time_usd_h: float | None = None
+
+    @cached_property
+    def demand(self) -> str:
+        """Return what makes two jobs equal to every hard fact of a place; a string hashes once.
+
+        Asked for every waiting job in every round.
+        """
+        where = (self.where.labels, self.where.not_on, sorted(self.mounts))
+        kind = (self.market, self.nodes, self.image is None, bool(self.secrets))
+        return f"{self.resources.model_dump_json()} {where} {kind}"
 
 
 class JobState(StrEnum):

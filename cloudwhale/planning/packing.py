@@ -1,9 +1,9 @@
 """Puts waiting jobs on the machines we have, one class of equal jobs after another."""
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from cloudwhale.model.job import Job, JobSpec, Placement
+from cloudwhale.model.job import Job, Placement
 from cloudwhale.model.node import NodeState
 from cloudwhale.model.plan import Decision
 from cloudwhale.model.reason import Code, Reason, Refusal
@@ -40,11 +40,11 @@ def pack(
     grows with classes and places given, not with waiting jobs.
     """
     left = dict(free)
-    verdicts: dict[Hashable, Verdict] = {}
+    verdicts: dict[str, Verdict] = {}
     places: list[tuple[Job, Decision]] = []
     refused: list[tuple[Job, Verdict]] = []
     for job in ready:
-        wanted = demand_class(job.spec)
+        wanted = job.spec.demand
         verdict = verdicts.get(wanted)
         if verdict is None:
             answer = _best_place(job, left, empty, score)
@@ -58,19 +58,6 @@ def pack(
             verdict = verdicts[wanted] = answer
         refused.append((job, verdict))
     return Packed(tuple(places), tuple(refused))
-
-
-def demand_class(spec: JobSpec) -> Hashable:
-    """Return what makes two jobs equal to every filter of `fit`."""
-    return (
-        spec.resources,
-        spec.market,
-        spec.nodes,
-        spec.image is None,
-        tuple(spec.where.labels.items()),
-        spec.where.not_on,
-        tuple(spec.mounts),
-    )
 
 
 def empty_capacity(free: Mapping[str, Free]) -> Mapping[str, Free]:

@@ -36,6 +36,9 @@ def waiting(world: World, order: Order) -> Queue:
     for job in world.jobs.values():
         if job.state is not JobState.PENDING or job.wish is not None:
             continue
+        if not job.after and job.spec.deadline is None and job.not_before is None:
+            ready.append(job)  # most of them: nothing holds it
+            continue
         if (reason := _never_by_dependency(job, world)) is not None:
             doomed[job.id] = reason
         elif (reason := _too_late(job, world.now)) is not None:

@@ -40,6 +40,8 @@ def differences(world: World, patience: Patience) -> Found:
         steps += _asleep(node, world, on_node.get(node.id, []))
         look_again_at = earliest(look_again_at, _judged_at(node, world, patience))
     for job in world.jobs.values():
+        if job.state is JobState.PENDING and job.wish is None:
+            continue  # most of them, and nothing of theirs can differ
         steps += _of_job(job, world, patience)
         look_again_at = earliest(look_again_at, _job_judged_at(job, world.now))
     return Found(tuple(steps), look_again_at)
