@@ -2,6 +2,7 @@
 
 import errno
 import sys
+import threading
 import traceback
 from pathlib import Path
 from types import TracebackType
@@ -23,6 +24,7 @@ class Sentences:
     """Within it, no error reaches the user as a traceback."""
 
     def __enter__(self) -> Self:
+        self._thread_hook, threading.excepthook = threading.excepthook, _thread_died
         return self
 
     def __exit__(
@@ -31,6 +33,7 @@ class Sentences:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        threading.excepthook = self._thread_hook
         if isinstance(error, CloudwhaleError) and not isinstance(error, IllegalTransition):
             complain(str(error))
             raise SystemExit(for_error(error)) from None
@@ -46,6 +49,12 @@ def complain(text: str) -> None:
     says, _, remedy = text.partition("\n")
     lines = [f"cloudwhale: {says}", *(f"  {line}" for line in remedy.splitlines())]
     print("\n".join(lines), file=sys.stderr, flush=True)
+
+
+def _thread_died(told: threading.ExceptHookArgs) -> None:
+    """Say what ended a thread; the follower notices that it is gone."""
+    if isinstance(told.exc_value, Exception):
+        complain(_surprise(told.exc_value))
 
 
 def _surprise(error: Exception) -> str:

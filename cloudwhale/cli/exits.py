@@ -33,11 +33,16 @@ class NotFound(errors.CloudwhaleError):
     """Nothing here has the name that was asked for."""
 
 
+class Bug(errors.CloudwhaleError):
+    """cloudwhale itself is wrong; where the trace is has been said already."""
+
+
 class WrongUsage(errors.CloudwhaleError):
     """The options do not go together."""
 
 
 _BY_ERROR: tuple[tuple[type[errors.CloudwhaleError], Exit], ...] = (
+    (Bug, Exit.BUG),
     (errors.NothingCanRunIt, Exit.NOTHING_CAN_RUN_IT),
     (errors.SpecError, Exit.BAD_JOB_FILE),
     (errors.SettingsError, Exit.WRONG_USAGE),

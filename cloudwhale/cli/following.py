@@ -4,18 +4,19 @@ import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
+from typing import Protocol
 
+from cloudwhale.cli.exits import Bug
 from cloudwhale.cli.interrupts import Interrupts
 from cloudwhale.cli.view import View
 from cloudwhale.control.desk import Desk
-from cloudwhale.control.host import ControllerHost
 from cloudwhale.model import event as e
 from cloudwhale.model.job import HOLDS_A_PLACE, Job, JobState
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.planning.lifecycle import apply
 from cloudwhale.reporting.tail import Lines, Tail
-from cloudwhale.spi.errors import Fenced
+from cloudwhale.spi.errors import CloudwhaleError, Fenced
 from cloudwhale.spi.store import JobQuery, Store
 
 TURN_S: Seconds = 0.1  # soon enough for an eye
@@ -43,6 +44,26 @@ class Outcome(Enum):
     """Every job has ended, or waits for a person."""
     DETACHED = auto()
     """The user went; the jobs run on."""
+
+
+class Controlling(Protocol):
+    """What a follower needs of `control.host.ControllerHost`."""
+
+    failure: CloudwhaleError | None
+    trouble: str
+
+    @property
+    def holds(self) -> bool:
+        """Say whether this process works on the queue."""
+        ...
+
+    def try_start(self) -> bool:
+        """Begin to, unless another process does."""
+        ...
+
+    def stop(self, *, leave_agents: bool) -> None:
+        """Let go."""
+        ...
 
 
 Asked = Callable[[signal.Signals, bool], Told]
@@ -79,7 +100,7 @@ class _Reader:
 class Follower:
     """Keeps a scene current and shows it, until nothing more will happen by itself."""
 
-    def __init__(self, desk: Desk, host: ControllerHost, view: View, scene: Scene) -> None:
+    def __init__(self, desk: Desk, host: Controlling, view: View, scene: Scene) -> None:
         self._desk = desk
         self._host = host
         self._view = view
@@ -87,7 +108,8 @@ class Follower:
         self._readers: dict[str, _Reader] = {}
         self._read_at: Instant = 0.0
         self._tried_at: Instant | None = None
-        self._trouble = ""
+        self._held = host.holds
+        self._trouble: str = ""
 
     @property
     def jobs(self) -> list[Job]:
@@ -191,17 +213,22 @@ class Follower:
 
     def _keep_a_controller(self, now: Instant) -> None:
         """Take over when nobody else holds the lock; say what keeps the controller from working."""
-        failure = self._host.failure
-        if failure is not None:
-            self._host.stop(leave_agents=True)
-            if not isinstance(failure, Fenced):
-                raise failure
-            self._host.failure = None
+        if self._host.failure is not None or (self._held and not self._host.holds):
+            self._ended_early()
         if self._host.trouble != self._trouble:
             self._trouble = self._host.trouble
             self._view.say(f"waiting: {self._trouble}" if self._trouble else "going on")
-        if self._host.holds:
-            return
-        if self._tried_at is None or abs(now - self._tried_at) >= TAKE_OVER_S:
+        due = self._tried_at is None or abs(now - self._tried_at) >= TAKE_OVER_S
+        if due and not self._host.holds:
             self._tried_at = now
-            self._host.try_start()
+            self._held = self._host.try_start()
+
+    def _ended_early(self) -> None:
+        """Judge why our controller has ended: a newer one is followed, all else ends us too."""
+        failure, self._host.failure = self._host.failure, None
+        self._held = False
+        self._host.stop(leave_agents=True)
+        if failure is None:
+            raise Bug("the controller of this process has died", "The jobs run on.")
+        if not isinstance(failure, Fenced):
+            raise failure

@@ -19,8 +19,9 @@ from cloudwhale.reporting.sentences import where
 from cloudwhale.reporting.tables import MARKS, TONES, counts_line, why
 
 ROWS_MOST = 20
-LINES_BESIDE_ROWS = 6  # a blank line, the bar, the jobs left out, the foot, the cursor's, one spare
+LINES_BESIDE_ROWS = 7  # two blank lines, the jobs left out, the bar, the foot, the cursor, a spare
 BAR_WIDTH = 24
+NAME_WIDTH = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ def picture(seen: Seen, height: int) -> RenderableType:
     """Draw a run; never taller than the terminal."""
     if len(seen.jobs) == 1:
         return _one(seen)
-    room = max(3, min(ROWS_MOST, height - LINES_BESIDE_ROWS))
+    room = max(1, min(ROWS_MOST, height - LINES_BESIDE_ROWS))
     shown = rows_shown(list(seen.jobs.values()), room)
     parts: list[RenderableType] = [Text(""), _rows(shown, seen)]
     left_out = len(seen.jobs) - len(shown)
@@ -93,9 +94,10 @@ def _headline(job: Job, now: Instant) -> Text:
 
 
 def _rows(jobs: Sequence[Job], seen: Seen) -> Table:
-    table = Table.grid(padding=(0, 2))
-    for _ in range(4):
-        table.add_column(no_wrap=True, overflow="ellipsis")
+    # Expanded, so that the last column takes what the others leave and is cut, not they.
+    table = Table.grid(padding=(0, 2), expand=True)
+    for widest in (1, NAME_WIDTH, None, NAME_WIDTH):
+        table.add_column(no_wrap=True, overflow="ellipsis", max_width=widest)
     table.add_column(justify="right", no_wrap=True)
     table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
     for job in jobs:

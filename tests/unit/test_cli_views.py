@@ -1,0 +1,166 @@
+"""What a person sees while jobs run, at two widths and several heights."""
+
+import io
+
+import pytest
+from makers import a_job, placed
+from rich.console import Console
+
+from cloudwhale.cli.live_view import LiveView
+from cloudwhale.cli.picture import Seen, picture, rows_shown
+from cloudwhale.cli.plan_view import plan_keys, plan_sheet
+from cloudwhale.control.preview import Preview, PreviewJob
+from cloudwhale.model import event as e
+from cloudwhale.model.job import Job, JobState
+from cloudwhale.model.reason import Code, Reason
+from cloudwhale.model.run import Run
+from cloudwhale.model.units import MicroUsd, micro_usd
+from cloudwhale.reporting.sheet import plain_lines
+
+RUN = Run(id="run-1", opened_at=0.0, user="", folder="/", budget=micro_usd(50))
+WAITS = Reason(code=Code.NO_ROOM_NOW, says="needs 2 CPUs, 1 is free on host; " * 4)
+
+
+def running(name: str) -> Job:
+    return placed(a_job(name), "host").but(state=JobState.RUNNING, started_at=0.0)
+
+
+def done(name: str) -> Job:
+    return placed(a_job(name)).but(state=JobState.COMPLETED, started_at=0.0, ended_at=5.0)
+
+
+def seen(*jobs: Job, lines: dict[str, str] | None = None) -> Seen:
+    return Seen(RUN, {job.id: job for job in jobs}, lines or {}, MicroUsd(0), 65.0)
+
+
+def drawn(what: Seen, width: int = 80, height: int = 24) -> list[str]:
+    console = Console(width=width, height=height, force_terminal=True, color_system=None)
+    with console.capture() as captured:
+        console.print(picture(what, height))
+    return [line.rstrip() for line in captured.get().splitlines()]
+
+
+@pytest.mark.parametrize("width", [80, 140])
+def test_no_picture_is_wider_than_the_terminal(width: int) -> None:
+    waiting = a_job("sweep-with-a-rather-long-name").but(reason=WAITS)
+    lines = drawn(seen(running("a-1"), waiting, lines={"a-1": "loss " * 60}), width)
+    assert max(map(len, lines)) <= width
+
+
+@pytest.mark.parametrize("height", [8, 24, 50])
+def test_no_picture_is_taller_than_the_terminal(height: int) -> None:
+    jobs = [running("a-1"), *(a_job(f"w-{number}") for number in range(1000))]
+    assert len(drawn(seen(*jobs), height=height)) < height
+
+
+def test_one_job_shows_state_place_time_and_the_way_out() -> None:
+    lines = drawn(seen(running("a-1")))
+    assert any("a-1 running on host" in line and "1:05" in line for line in lines)
+    assert lines[-1] == "run-1  spent 0.00 USD of 50.00 USD  Ctrl-C: detach or stop"
+
+
+def test_a_row_shows_the_newest_line_of_its_job() -> None:
+    lines = drawn(seen(running("a-1"), running("b-1"), lines={"a-1": "loss 0.1"}))
+    assert "loss 0.1" in next(line for line in lines if "a-1" in line)
+
+
+def test_a_waiting_row_says_why() -> None:
+    lines = drawn(seen(running("a-1"), a_job("b-1").but(reason=WAITS)))
+    assert "needs 2 CPUs" in next(line for line in lines if "b-1" in line)
+
+
+def test_what_moves_is_shown_first_when_there_is_no_room() -> None:
+    jobs = [done("a"), a_job("b"), running("c"), a_job("d").but(state=JobState.PARKED), done("f")]
+    assert [job.id for job in rows_shown(jobs, 3)] == ["b", "c", "d"]
+    assert [job.id for job in rows_shown(jobs, 9)] == ["a", "b", "c", "d", "f"]
+
+
+def test_jobs_that_are_not_shown_are_counted() -> None:
+    lines = drawn(seen(*(a_job(f"w-{number}") for number in range(100))), height=16)
+    assert any("and 90 jobs more" in line for line in lines)
+    assert any("0 of 100 jobs ended" in line for line in lines)
+
+
+class Terminal:
+    """A live view on a terminal that remembers."""
+
+    def __init__(self, several: bool) -> None:
+        self.out = io.StringIO()
+        console = Console(
+            file=self.out, width=80, height=24, force_terminal=True, color_system=None
+        )
+        self.view = LiveView(console, RUN, several)
+
+
+def test_a_single_job_streams_its_lines_above_the_picture() -> None:
+    terminal = Terminal(several=False)
+    job = running("a-1")
+    terminal.view.draw({job.id: job}, 1.0)
+    terminal.view.logged(job, ["loss 0.1", "\x1b[31mred\x1b[0m"], " 45 %")
+    terminal.view.draw({job.id: job}, 2.0)
+    terminal.view.rest()
+    said = terminal.out.getvalue()
+    assert "loss 0.1" in said
+    assert " 45 %" in said
+    assert "red" in said
+
+
+def test_of_several_jobs_only_what_went_wrong_stays_on_the_screen() -> None:
+    terminal = Terminal(several=True)
+    bad = placed(a_job("a-1")).but(state=JobState.FAILED, exit_code=3)
+    reason = Reason(code=Code.COMMAND_FAILED, says="its process ended with 3")
+    terminal.view.told(done("b-1"), e.Finished(at=1.0, job="b-1", attempt=1))
+    terminal.view.told(bad, e.Failed(at=1.0, job="a-1", attempt=1, exit_code=3, reason=reason))
+    said = terminal.out.getvalue()
+    assert "a-1 failed with exit code 3" in said
+    assert "b-1" not in said
+
+
+def test_a_view_that_rested_can_be_drawn_again() -> None:
+    terminal = Terminal(several=False)
+    job = running("a-1")
+    for now in (1.0, 9.0):
+        terminal.view.draw({job.id: job}, now)
+        terminal.view.rest()
+    assert terminal.out.getvalue().count("a-1") >= 2
+
+
+# -- plans -----------------------------------------------------------------------------------
+
+
+def previewed(name: str, state: str, reason: Reason) -> PreviewJob:
+    return PreviewJob.model_validate(
+        {
+            "name": name, "project": "default", "state": state, "devices": (), "reason": reason,
+            "node": "host" if state == "runs-now" else None, "runner_up": None,
+        }
+    )  # fmt: skip
+
+
+def test_a_plan_says_where_why_and_what_would_change_it() -> None:
+    jobs = (
+        previewed("a", "runs-now", Reason(code=Code.PLACED, says="host scores 0.500")),
+        previewed("b", "waits", Reason(code=Code.CPU, says="needs 2 CPUs", change="a job ends")),
+    )
+    lines = plain_lines(plan_sheet(Preview(jobs=jobs, budget_usd=micro_usd(50)), ["`image` later"]))
+    assert lines[1].split()[:4] == ["a", "runs", "now", "host"]
+    assert "needs 2 CPUs; a job ends" in lines[2]
+    assert lines[-2:] == ["nothing is rented: 0.00 USD of a budget of 50.00 USD", "`image` later"]
+
+
+def test_a_plan_of_many_jobs_is_summed_up() -> None:
+    here = Reason(code=Code.PLACED, says="here")
+    jobs = tuple(previewed(f"j{number}", "waits", here) for number in range(1000))
+    lines = plain_lines(plan_sheet(Preview(jobs=jobs)))
+    assert len(lines) < 30
+    assert "and 980 jobs more: 980 waits" in lines
+
+
+def test_the_document_of_a_plan_has_every_key() -> None:
+    jobs = (previewed("a", "waits", WAITS),)
+    keys = plan_keys(Preview(jobs=jobs))
+    assert list(keys) == [
+        "jobs", "machines", "cost_usd", "bound_usd", "gap", "one_each_usd", "worst_case_usd",
+        "budget_usd",
+    ]  # fmt: skip
+    assert keys["jobs"][0]["reason"] == {"code": "no-room-now", "says": WAITS.says}
