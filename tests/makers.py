@@ -4,6 +4,7 @@ from typing import Any
 
 from cloudwhale.model.job import GpuRequest, Job, JobSpec, JobState, Placement, Resources
 from cloudwhale.model.node import Device, Facts, Node, NodeState
+from cloudwhale.model.run import Run
 from cloudwhale.model.world import World
 
 
@@ -24,6 +25,11 @@ def a_job(job_id: str = "train-1", **fields: Any) -> Job:
     spec_fields = {key: fields.pop(key) for key in of_spec}
     spec = a_spec(**spec_fields)
     return Job(**{"id": job_id, "run": "run-1", "spec": spec, "submitted_at": 0.0, **fields})
+
+
+def a_run(run_id: str = "run-1", **fields: Any) -> Run:
+    """Make a run without a budget."""
+    return Run(**{"id": run_id, "opened_at": 0.0, "user": "ann", "folder": "/lab", **fields})
 
 
 def a_device(

@@ -1,7 +1,26 @@
 """Where truth is kept."""
 
-from cloudwhale.control.store.lock import HolderLock
-from cloudwhale.control.store.memory import MemoryStore
-from cloudwhale.control.store.opening import open_store, sqlite_url
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-__all__ = ["HolderLock", "MemoryStore", "open_store", "sqlite_url"]
+if TYPE_CHECKING:
+    from cloudwhale.control.store.lock import HolderLock
+    from cloudwhale.control.store.memory import MemoryStore
+    from cloudwhale.control.store.opening import open_store, sqlite_url
+    from cloudwhale.control.store.sql import SqlStore
+
+__all__ = ["HolderLock", "MemoryStore", "SqlStore", "open_store", "sqlite_url"]
+
+_LAZY = {
+    "HolderLock": "lock",
+    "MemoryStore": "memory",
+    "SqlStore": "sql",
+    "open_store": "opening",
+    "sqlite_url": "opening",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_LAZY[name]}"), name)

@@ -1,6 +1,8 @@
 """The state in memory, read from the rows: whole once, afterwards only what was written since."""
 
-from collections.abc import Callable, Iterable, Sequence
+import gc
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Executable, Table, bindparam, func, select
@@ -29,7 +31,8 @@ _RESERVED = select(t.accounts.c.body).where(t.accounts.c.reserved > 0)
 def load(connection: Connection, newest: int) -> State:
     """Return the state after the newest event, read from rows of what lives."""
     state = State()
-    _put_all(connection.execute(_LIVE_JOBS), Job, state.put_job)
+    with _no_garbage():
+        _put_all(connection.execute(_LIVE_JOBS), Job, state.put_job)
     _put_all(connection.execute(_OPEN_RENTALS), Rental, state.put_rental)
     _put_all(connection.execute(_RESERVED), Account, state.put_account)
     for changed, put in ((_NODES, _put_nodes), (_FAMILIES, _put_families), (_READ, _put_read)):
@@ -37,6 +40,20 @@ def load(connection: Connection, newest: int) -> State:
     state.complete(SqlRows(connection))
     state.version = newest
     return state
+
+
+@contextmanager
+def _no_garbage() -> Generator[None]:
+    """Ten thousand jobs are a million small values, and looking for garbage among them as they
+    come takes as long as reading them.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def catch_up(connection: Connection, state: State, newest: int) -> None:
