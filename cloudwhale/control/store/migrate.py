@@ -36,7 +36,7 @@ def prepare(engine: Engine, file: Path, schema: Schema, *, may_migrate: bool) ->
         elif found != schema.head:
             _judge(found, file, schema, may_migrate=may_migrate)
             _copy(file, schema)
-            _upgrade(connection, schema)
+            upgrade(connection, schema)
 
 
 def revision_of(connection: Connection, file: Path) -> str | None:
@@ -59,7 +59,7 @@ def _create(connection: Connection, schema: Schema) -> None:
     tables.metadata.create_all(connection)
     connection.execute(tables.revision.insert().values(version_num=tables.HEAD))
     if schema.head != tables.HEAD:
-        _upgrade(connection, schema)
+        upgrade(connection, schema)
 
 
 def _judge(found: str, file: Path, schema: Schema, *, may_migrate: bool) -> None:
@@ -89,7 +89,8 @@ def _copy(file: Path, schema: Schema) -> None:
         ) from error
 
 
-def _upgrade(connection: Connection, schema: Schema) -> None:
+def upgrade(connection: Connection, schema: Schema) -> None:
+    """Run every script between the database's revision and the head, in this transaction."""
     # Alembic costs a quarter of a second, so only a migration that is due imports it.
     from alembic import command
     from alembic.config import Config

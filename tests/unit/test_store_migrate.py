@@ -1,0 +1,157 @@
+"""Databases of other versions: who migrates them, after what, and who refuses."""
+
+import shutil
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from makers import a_job
+from stories import submitted
+
+from cloudwhale.control.store import SqlStore, open_store, sqlite_url
+from cloudwhale.control.store import migrate as m
+from cloudwhale.control.store.sqlite import engine_of, writing
+from cloudwhale.spi.errors import StoreUnusable
+
+NEXT = '''
+"""A queue for every job."""
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0002"
+down_revision = "0001"
+
+
+def upgrade() -> None:
+    op.add_column("jobs", sa.Column("queue", sa.String, server_default="default"))
+'''
+
+BROKEN = NEXT + "    op.drop_table('no_such_table')\n"
+
+
+def a_later_schema(folder: Path, script: str = NEXT) -> m.Schema:
+    """Return the schema of a program one revision ahead."""
+    shutil.copytree(m.SCRIPTS, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "versions" / "r0002_queue.py").write_text(script)
+    return m.Schema(head="0002", scripts=folder)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """Make a folder with a database of today's revision that holds one job."""
+    folder = tmp_path / "home"
+    store = open_store(sqlite_url(folder), may_migrate=True)
+    store.append(submitted(a_job("a")))
+    store.close()
+    return folder
+
+
+def tables_of(file: Path) -> dict[str, str]:
+    """Return what SQLite was told of every table and index, blanks and quotes aside."""
+    connection = sqlite3.connect(file)
+    rows = connection.execute("SELECT type || ' ' || name, sql FROM sqlite_master").fetchall()
+    connection.close()
+    return {name: "".join((sql or "").replace('"', "").split()) for name, sql in rows}
+
+
+def test_all_migrations_on_an_empty_database_make_the_tables_of_a_new_one(tmp_path: Path) -> None:
+    open_store(sqlite_url(tmp_path / "new"), may_migrate=True).close()
+    file = tmp_path / "migrated.db"
+    engine = engine_of(file, 1.0)
+    with writing(engine).begin() as connection:
+        m.upgrade(connection, m.Schema())
+    engine.dispose()
+    assert tables_of(file) == tables_of(tmp_path / "new" / "cloudwhale.db")
+
+
+def test_the_newest_script_is_the_head_that_new_databases_are_stamped_with() -> None:
+    from alembic.config import Config
+    from alembic.script import ScriptDirectory
+
+    config = Config()
+    config.set_main_option("script_location", str(m.SCRIPTS))
+    assert ScriptDirectory.from_config(config).get_heads() == [m.Schema().head]
+
+
+def test_the_holder_of_the_lock_migrates_after_a_copy(home: Path, tmp_path: Path) -> None:
+    schema = a_later_schema(tmp_path / "scripts")
+    store = SqlStore(sqlite_url(home), may_migrate=True, schema=schema)
+    assert list(store.world(0.0).jobs) == ["a"]
+    store.append(submitted(a_job("b")))
+    store.close()
+    copy = home / "cloudwhale.db.before-0002"
+    assert "queueVARCHAR" in tables_of(home / "cloudwhale.db")["table jobs"]
+    assert "queueVARCHAR" not in tables_of(copy)["table jobs"]
+    kept = SqlStore(f"sqlite:///{copy}")
+    assert list(kept.world(0.0).jobs) == ["a"]
+
+
+def test_others_refuse_an_older_database(home: Path, tmp_path: Path) -> None:
+    schema = a_later_schema(tmp_path / "scripts")
+    with pytest.raises(StoreUnusable, match="has revision 0001, this program needs 0002") as fault:
+        SqlStore(sqlite_url(home), may_migrate=False, schema=schema)
+    assert "cloudwhale controller" in fault.value.remedy
+    assert not (home / "cloudwhale.db.before-0002").exists()
+
+
+def test_everybody_refuses_a_newer_database(home: Path, tmp_path: Path) -> None:
+    schema = a_later_schema(tmp_path / "scripts")
+    SqlStore(sqlite_url(home), may_migrate=True, schema=schema).close()
+    with pytest.raises(StoreUnusable, match="written by a newer version") as fault:
+        open_store(sqlite_url(home), may_migrate=True)
+    assert "cloudwhale.db.before-0002" in fault.value.remedy
+
+
+def test_a_program_that_runs_on_refuses_to_write_what_was_migrated_meanwhile(
+    home: Path, tmp_path: Path
+) -> None:
+    older = open_store(sqlite_url(home), may_migrate=False)
+    schema = a_later_schema(tmp_path / "scripts")
+    SqlStore(sqlite_url(home), may_migrate=True, schema=schema).close()
+    with pytest.raises(StoreUnusable, match="migrated to revision 0002 while this program ran"):
+        older.append(submitted(a_job("b")))
+
+
+def test_a_migration_that_fails_leaves_the_database_as_it_was(home: Path, tmp_path: Path) -> None:
+    before = tables_of(home / "cloudwhale.db")
+    schema = a_later_schema(tmp_path / "scripts", BROKEN)
+    with pytest.raises(StoreUnusable, match="no_such_table"):
+        SqlStore(sqlite_url(home), may_migrate=True, schema=schema)
+    assert tables_of(home / "cloudwhale.db") == before
+    assert list(open_store(sqlite_url(home), may_migrate=True).world(0.0).jobs) == ["a"]
+
+
+def test_nothing_is_migrated_when_the_copy_cannot_be_written(home: Path, tmp_path: Path) -> None:
+    (home / "cloudwhale.db.before-0002" / "in-the-way").mkdir(parents=True)
+    schema = a_later_schema(tmp_path / "scripts")
+    with pytest.raises(StoreUnusable, match="was not migrated: its copy .* cannot be written"):
+        SqlStore(sqlite_url(home), may_migrate=True, schema=schema)
+    assert list(open_store(sqlite_url(home), may_migrate=True).world(0.0).jobs) == ["a"]
+
+
+def test_a_new_database_is_made_at_the_newest_revision(tmp_path: Path) -> None:
+    schema = a_later_schema(tmp_path / "scripts")
+    SqlStore(sqlite_url(tmp_path), may_migrate=True, schema=schema).close()
+    SqlStore(sqlite_url(tmp_path), may_migrate=False, schema=schema).close()
+
+
+def test_programs_that_begin_a_new_database_at_once_agree(tmp_path: Path) -> None:
+    program = (
+        "import sys\n"
+        "from cloudwhale.control.store import open_store\n"
+        "import cloudwhale.control.store.sql\n"
+        "sys.stdin.readline()\n"
+        "open_store(sys.argv[1], may_migrate=False).close()\n"
+    )
+    beginners = [
+        subprocess.Popen(
+            [sys.executable, "-c", program, sqlite_url(tmp_path)], stdin=subprocess.PIPE
+        )
+        for _ in range(3)
+    ]
+    for beginner in beginners:
+        beginner.communicate(b"\n", timeout=60)
+    assert [beginner.returncode for beginner in beginners] == [0, 0, 0]
+    assert open_store(sqlite_url(tmp_path), may_migrate=False).version() == 0
