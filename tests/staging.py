@@ -121,11 +121,12 @@ def program_of(order: StartOrder) -> Program:
     return PROGRAMS[order.name]
 
 
-def a_stage(names: Iterable[str]) -> Stage:
+def a_stage(names: Iterable[str], store: Store | None = None) -> Stage:
+    """Make a stage with one machine and a job of each program named, all submitted."""
     clock = SteppedClock()
     objects = open_objects("memory://")
     machine = MortalMachine("host", FACTS, objects, program_of)
-    stage = Stage(Scenery(clock, MemoryStore(), objects, [machine], CHOSEN))
+    stage = Stage(Scenery(clock, store or MemoryStore(), objects, [machine], CHOSEN))
     now = clock.now()
     opened = e.RunOpened(at=now, run=Run(id="run-1", opened_at=now, user="u", folder="/"))
     submitted: list[e.Event] = [opened]

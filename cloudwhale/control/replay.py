@@ -11,6 +11,7 @@ from cloudwhale.model.world import Sighting
 from cloudwhale.planning.planner import Policies, plan
 from cloudwhale.planning.reconcile import Patience
 from cloudwhale.spi.errors import CloudwhaleError
+from cloudwhale.spi.store import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +30,17 @@ def replay(desk: Desk, number: int) -> ReplayResult:
         raise CloudwhaleError(
             f"there is no round {number}", "`cloudwhale explain JOB` prints the rounds of a job."
         )
-    again = plan_again(desk, stored)
+    again = plan_again(desk.store, stored)
     same = again.model_dump_json() == stored.plan.model_dump_json()
     differences = () if same else tuple(_differences(stored.plan, again))
     return ReplayResult(stored, same, differences)
 
 
-def plan_again(desk: Desk, stored: Round) -> Plan:
+def plan_again(store: Store, stored: Round) -> Plan:
     """Return the plan that today's code makes of the world of a stored round."""
     rows = json.loads(stored.sightings)
     world = replace(
-        desk.store.world_at(stored.version, stored.now),
+        store.world_at(stored.version, stored.now),
         seed=stored.seed,
         sightings={name: Sighting.model_validate(row) for name, row in rows.items()},
     )

@@ -3,6 +3,8 @@
 In simulated time, with the real controller, store contract, mailbox and agent duty.
 """
 
+from pathlib import Path
+
 import pytest
 from staging import (
     ControllerDied,
@@ -19,10 +21,13 @@ from staging import (
     pass_by,
 )
 
+from cloudwhale.control.replay import plan_again
+from cloudwhale.control.store import open_store, sqlite_url
 from cloudwhale.model import event as e
 from cloudwhale.model.job import JobState
 from cloudwhale.simulation.stage import Stage
 from cloudwhale.spi.errors import Fenced
+from cloudwhale.spi.store import Store
 
 MIX = ("quick", "saving", "failing", "endless", "stubborn", "quick")
 EXPECTED = {
@@ -35,9 +40,9 @@ EXPECTED = {
 }
 
 
-def life(fuse: Fuse) -> Stage:
+def life(fuse: Fuse, store: Store | None = None) -> Stage:
     """Play the mix to its end; a controller that dies is followed by another after 3 s."""
-    stage = a_stage(MIX)
+    stage = a_stage(MIX, store)
     mortal = fuse
     for _ in range(3):
         try:
@@ -88,6 +93,26 @@ def test_a_controller_killed_around_anything_it_does_loses_and_doubles_nothing(
         nothing_ran_twice(stage)
         spent = [job.lost_s for job in found.values()]
         assert sum(spent) == 0.0
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_the_same_holds_on_the_database_that_people_use(after: bool, tmp_path: Path) -> None:
+    for point in range(3, count_points() + 1, 9):
+        store = open_store(sqlite_url(tmp_path / str(point)), may_migrate=True)
+        stage = life(Fuse(point, after), store)
+        assert {job.id: job.state for job in jobs_of(stage).values()} == EXPECTED
+        nothing_ran_twice(stage)
+        replayed_bit_for_bit(store)
+        store.close()
+
+
+def replayed_bit_for_bit(store: Store) -> None:
+    """Make every stored round again from its events alone."""
+    numbers = range(1, 1000)
+    rounds = [stored for n in numbers if (stored := store.round(n)) is not None]
+    assert len(rounds) > 5
+    for stored in rounds:
+        assert plan_again(store, stored).model_dump_json() == stored.plan.model_dump_json()
 
 
 def agent_life(fuse: Fuse) -> Stage:
