@@ -29,14 +29,14 @@ def project_words(incomplete: str) -> list[tuple[str, str]]:
 def _from_jobs(
     incomplete: str, words: Callable[["Job"], Iterable[tuple[str, str]]]
 ) -> list[tuple[str, str]]:
-    from cloudwhale.cli.looking import desk_here
+    from cloudwhale.cli.looking import store_here
     from cloudwhale.spi.errors import CloudwhaleError
     from cloudwhale.spi.store import JobQuery
 
     found: dict[str, str] = {}
     try:
-        with desk_here() as desk:
-            for job in desk.store.jobs(JobQuery(limit=OFFERED)):
+        with store_here() as store:
+            for job in store.jobs(JobQuery(limit=OFFERED)):
                 found |= {word: says for word, says in words(job) if word.startswith(incomplete)}
     except CloudwhaleError:
         return []

@@ -1,19 +1,26 @@
 """The commands that only read: ps, nodes, explain, replay, doctor."""
 
+import sys
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from cloudwhale.cli.exits import Exit
 from cloudwhale.cli.finding import LIVE, one_job
-from cloudwhale.cli.output import Paper, document_or
-from cloudwhale.control.desk import Desk, open_desk
+from cloudwhale.cli.output import Paper, document_or, emit, stdout_paper
+from cloudwhale.clock import SystemClock
+from cloudwhale.control.store import open_store, sqlite_url
 from cloudwhale.model.job import ENDED, HOLDS_A_PLACE, Job, JobState
 from cloudwhale.reporting.receipt import Books, job_keys, job_receipt
 from cloudwhale.reporting.tables import counts_line, jobs_sheet
 from cloudwhale.settings import Settings, load
 from cloudwhale.spi.store import JobQuery, Store
+
+if TYPE_CHECKING:
+    from cloudwhale.control.desk import Desk
+    from cloudwhale.control.store.sql import SqlStore
 
 ENDED_SHOWN = 20
 WAITING_SHOWN = 50
@@ -25,9 +32,18 @@ def settings_here() -> Settings:
     return load(Path.cwd())
 
 
-def desk_here() -> Desk:
+def desk_here() -> "Desk":
     """Open the desk of the current folder's settings; use it in a `with`."""
+    from cloudwhale.control.desk import open_desk
+
     return open_desk(settings_here())
+
+
+def store_here() -> "closing[SqlStore]":
+    """Open the store alone, which costs less than the whole desk; use it in a `with`."""
+    settings = settings_here()
+    url = settings.database or sqlite_url(settings.home)
+    return closing(open_store(url, may_migrate=False))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,24 +58,17 @@ class Wanted:
 
 def ps(wanted: Wanted) -> int:
     """Show what lives and the newest of what has ended."""
-    with desk_here() as desk:
-        jobs = _jobs(desk.store, wanted)
-        now = desk.clock.now()
+    with store_here() as store:
+        jobs = _jobs(store, wanted)
+        now = SystemClock().now()
         if wanted.as_json:
-            books = Books(nodes=desk.store.world(now).nodes)
-            document_or(
-                True,
-                lambda: {"jobs": [job_keys(job_receipt(job, now, books)) for job in jobs]},
-                _nothing,
-            )
+            books = Books(nodes=store.world(now).nodes)
+            emit({"jobs": [job_keys(job_receipt(job, now, books)) for job in jobs]})
             return Exit.DONE
-        notes = _ps_notes(desk.store, wanted, jobs)
-        document_or(False, dict[str, Any], lambda paper: paper.sheet(jobs_sheet(jobs, now, notes)))
+        sheet = jobs_sheet(jobs, now, _ps_notes(store, wanted, jobs))
+    paper = Paper(sys.stdout, plain=True) if wanted.all else stdout_paper()
+    paper.sheet(sheet)
     return Exit.DONE
-
-
-def _nothing(paper: Paper) -> None:
-    """Draw nothing."""
 
 
 def _jobs(store: Store, wanted: Wanted) -> Sequence[Job]:

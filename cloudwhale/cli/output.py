@@ -50,9 +50,9 @@ def console_on(stream: TextIO) -> "Console":
 class Paper:
     """One stream to show things on, drawn as it deserves."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, *, plain: bool = False) -> None:
         self.stream = stream
-        self.console = console_on(stream) if is_terminal(stream) else None
+        self.console = console_on(stream) if is_terminal(stream) and not plain else None
 
     @property
     def width(self) -> int:

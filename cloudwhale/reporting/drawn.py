@@ -7,7 +7,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from cloudwhale.reporting.sheet import Cell, Line, Sheet, Tone, without_empty
+from cloudwhale.reporting.figures import NOTHING
+from cloudwhale.reporting.sheet import Cell, Line, Sheet, Tone, meant_for
 
 STYLES: dict[Tone, str] = {
     "plain": "",
@@ -25,7 +26,7 @@ NARROW = 100
 
 def text(cell: Cell) -> Text:
     """Return a cell with its colour."""
-    return Text(cell.text, STYLES[cell.tone])
+    return Text(cell.text if cell.text != NOTHING else "", STYLES[cell.tone])
 
 
 def line_text(line: Line) -> Text:
@@ -35,13 +36,13 @@ def line_text(line: Line) -> Text:
 
 def table(sheet: Sheet, width: int) -> Table:
     """Return a sheet as a table that fits a terminal of `width` columns."""
-    slim = without_empty(sheet)
+    slim = meant_for(sheet, "terminal")
     shown = [
         index for index, column in enumerate(slim.columns) if width >= NARROW or not column.optional
     ]
     drawn = Table(
         box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold", title_justify="left",
-        title=slim.title or None, title_style="bold", show_edge=False,
+        title=slim.title or None, title_style="bold", show_edge=False, padding=(0, 1, 0, 0),
     )  # fmt: skip
     for index in shown:
         column = slim.columns[index]
@@ -50,7 +51,6 @@ def table(sheet: Sheet, width: int) -> Table:
             justify="right" if column.right else "left",
             no_wrap=not column.gives_way,
             overflow="fold" if column.gives_way else "ellipsis",
-            ratio=None,
         )
     for row in slim.rows:
         drawn.add_row(*(text(row[index]) for index in shown))

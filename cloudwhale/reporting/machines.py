@@ -20,6 +20,8 @@ TONES: dict[NodeState, Tone] = {
 }
 
 BAR_WIDTH = 20
+LABEL_MOST = 12
+ALMOST_FULL = 0.9
 JOBS_NAMED = 4
 """So many of a node's jobs are named, the others counted."""
 
@@ -46,6 +48,9 @@ class Gauge:
     whole: float
     unit: str
     detail: str = ""
+    """Of a device: its model."""
+    compute: float = 0.0
+    """Of a device: the share of its compute that is taken."""
     jobs: tuple[str, ...] = ()
 
 
@@ -68,18 +73,18 @@ def occupied(world: World) -> tuple[Occupied, ...]:
 def gauges(place: Occupied) -> Iterator[Gauge]:
     """Yield a node's CPU, memory and disk, then its devices."""
     free, facts = place.free, place.node.facts
-    yield Gauge("cpu", facts.cpu - free.cpu, facts.cpu, "CPU")
+    yield Gauge("cpu", facts.cpu - free.cpu, facts.cpu, "CPUs")
     yield Gauge("memory", facts.memory_gib - free.memory_gib, facts.memory_gib, "GiB")
     yield Gauge("disk", facts.disk_gib - free.disk_gib, facts.disk_gib, "GiB")
     for device in free.devices:
         own = device.device
-        shared = f"{percent(max(0.0, device.share))} of its compute free"
         yield Gauge(
             own.id,
             own.memory_gib - device.memory_gib,
             own.memory_gib,
             "GiB",
-            f"{own.model}{' (declared)' if own.declared else ''}, {shared}",
+            f"{own.model}{' (declared)' if own.declared else ''}",
+            1.0 - device.share,
             tuple(
                 job.id for job in place.jobs if job.placement and own.id in job.placement.devices
             ),
@@ -90,9 +95,11 @@ def node_lines(places: Sequence[Occupied]) -> list[Line]:
     """Show nodes as bars, the devices of each below it, for a terminal."""
     lines: list[Line] = []
     for place in places:
+        shown = list(gauges(place))
+        label = min(LABEL_MOST, max(len(gauge.what) for gauge in shown))
         lines += [(), _heading(place)] if lines else [_heading(place)]
-        lines += [_gauge_line(gauge) for gauge in gauges(place)]
-        lines.append((Cell("  jobs      ", "quiet"), Cell(_names([job.id for job in place.jobs]))))
+        lines += [_gauge_line(gauge, label) for gauge in shown]
+        lines.append((Cell(f"  {'jobs':<{label}}  ", "quiet"), Cell(_names(place))))
     return lines
 
 
@@ -107,24 +114,29 @@ def _heading(place: Occupied) -> Line:
     )
 
 
-def _gauge_line(gauge: Gauge) -> Line:
-    share = taken(gauge.taken, gauge.whole)
-    tone: Tone = "busy" if share < 0.9 else "warn"
+def _gauge_line(gauge: Gauge, label: int) -> Line:
+    memory = taken(gauge.taken, gauge.whole)
+    share = max(memory, gauge.compute)  # a device is as full as what it has least left of
+    tone: Tone = "busy" if share < ALMOST_FULL else "warn"
     amounts = f"{plain(gauge.taken)} of {plain(gauge.whole)} {gauge.unit}"
+    compute = f", compute {percent(gauge.compute)}" if abs(gauge.compute - memory) > 0.005 else ""
     return (
-        Cell(f"  {gauge.what[:9]:<9} ", "quiet"),
+        Cell(f"  {gauge.what[:label]:<{label}}  ", "quiet"),
         Cell(bar(share, BAR_WIDTH), tone),
-        Cell(f" {percent(share):>5}  {amounts:<16}"),
-        Cell(f" {gauge.detail}" if gauge.detail else "", "quiet"),
-        Cell(f"  {_names(gauge.jobs)}" if gauge.jobs else "", "busy"),
+        Cell(f" {percent(share):>5}  {amounts:<15}"),
+        Cell(f" {gauge.detail}{compute if gauge.detail else ''}", "quiet"),
     )
 
 
-def _names(jobs: Sequence[str]) -> str:
-    if not jobs:
-        return "none"
-    more = f" and {len(jobs) - JOBS_NAMED} more" if len(jobs) > JOBS_NAMED else ""
-    return ", ".join(jobs[:JOBS_NAMED]) + more
+def _names(place: Occupied) -> str:
+    named = [
+        f"{job.id} ({', '.join(job.placement.devices)})"
+        if job.placement and job.placement.devices
+        else job.id
+        for job in place.jobs[:JOBS_NAMED]
+    ]
+    more = len(place.jobs) - JOBS_NAMED
+    return (", ".join(named) or "none") + (f" and {more} more" if more > 0 else "")
 
 
 def nodes_sheet(places: Sequence[Occupied]) -> Sheet:
@@ -148,7 +160,7 @@ def nodes_sheet(places: Sequence[Occupied]) -> Sheet:
             plain(gauge.whole),
             gauge.unit,
             str(len(gauge.jobs) if gauge.detail else len(place.jobs)),
-            gauge.detail or NOTHING,
+            f"{gauge.detail}, compute {percent(gauge.compute)}" if gauge.detail else NOTHING,
         )
         for place in places
         for gauge in gauges(place)

@@ -31,6 +31,8 @@ class Column:
     """It is folded first when the terminal is narrow."""
     optional: bool = False
     """It is left out on a terminal under 100 columns."""
+    on: Literal["both", "terminal", "pipe"] = "both"
+    """A person reads what a program would rather have apart, and the other way round."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +56,17 @@ def text_of(line: Sequence[Cell]) -> str:
     return "".join(cell.text for cell in line)
 
 
-def without_empty(sheet: Sheet) -> Sheet:
-    """Leave out columns that no row says anything in, for narrow eyes."""
-    said = [
+def meant_for(sheet: Sheet, reader: Literal["terminal", "pipe"]) -> Sheet:
+    """Leave out the columns that are for others, for a person also those that say nothing."""
+    kept = [
         index
-        for index, _ in enumerate(sheet.columns)
-        if any(row[index].text not in ("", "-") for row in sheet.rows)
+        for index, column in enumerate(sheet.columns)
+        if column.on in ("both", reader)
+        and (reader == "pipe" or any(row[index].text not in ("", "-") for row in sheet.rows))
     ]
     return Sheet(
-        tuple(sheet.columns[index] for index in said),
-        tuple(tuple(row[index] for index in said) for row in sheet.rows),
+        tuple(sheet.columns[index] for index in kept),
+        tuple(tuple(row[index] for index in kept) for row in sheet.rows),
         sheet.title,
         sheet.notes,
     )
@@ -71,6 +74,7 @@ def without_empty(sheet: Sheet) -> Sheet:
 
 def plain_lines(sheet: Sheet) -> list[str]:
     """Return the sheet as aligned plain text that loses nothing, for pipes and files."""
+    sheet = meant_for(sheet, "pipe")
     lines = [sheet.title] if sheet.title else []
     if sheet.rows:
         table = [[column.name.upper() for column in sheet.columns]]

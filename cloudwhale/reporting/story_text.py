@@ -43,7 +43,7 @@ def _head(story: Story, now: Instant, width: int) -> Iterator[Line]:
         Cell(job.id, "strong"),
         Cell(f" ({job.spec.name}{project}) is "),
         Cell(job.state.value, TONES[job.state]),
-        Cell(f" since {moment(story.tellings[-1].at, now)}" if story.tellings else ""),
+        Cell(f" since {moment(_since(story), now)}"),
     )
     said = why(job, now)
     if said:
@@ -51,6 +51,29 @@ def _head(story: Story, now: Instant, width: int) -> Iterator[Line]:
         yield from _wrapped("now", said + code, width)
     if not job.ended and job.reason is not None and job.reason.change:
         yield from _wrapped("what would change it", job.reason.change, width, "strong")
+
+
+_BEGINS_TO_WAIT = (
+    "submitted",
+    "retried",
+    "cleared",
+    "gave-way",
+    "paused",
+    "parked",
+    "resume-asked",
+)
+
+
+def _since(story: Story) -> Instant:
+    """Return when the job came into its state."""
+    job = story.job
+    if job.ended_at is not None:
+        return job.ended_at
+    if job.placement is not None:
+        began = job.started_at if job.started_at is not None else job.placed_at
+        return began if began is not None else job.submitted_at
+    waits = (telling.at for telling in story.tellings if telling.kind in _BEGINS_TO_WAIT)
+    return max(waits, default=job.submitted_at)
 
 
 def _telling_lines(telling: Telling, now: Instant, width: int) -> Iterator[Line]:

@@ -16,6 +16,7 @@ from cloudwhale.reporting.figures import (
     watch,
 )
 from cloudwhale.reporting.receipt import ran_s, waited_s
+from cloudwhale.reporting.sentences import where
 from cloudwhale.reporting.sheet import Cell, Column, Sheet, Tone, cells
 from cloudwhale.spi.provider import Check
 
@@ -54,13 +55,14 @@ def jobs_sheet(jobs: Sequence[Job], now: Instant, notes: Sequence[str] = ()) -> 
     columns = (
         Column("job"),
         Column("state"),
-        Column("node"),
-        Column("devices"),
+        Column("node", on="pipe"),
+        Column("devices", on="pipe"),
         Column("ran", right=True),
         Column("tries", right=True, optional=True),
         Column("project", optional=True),
         Column("submitted", optional=True),
-        Column("why", gives_way=True),
+        Column("why", on="pipe"),
+        Column("where, why", gives_way=True, on="terminal"),
     )
     return Sheet(columns, tuple(_job_row(job, now) for job in jobs), notes=tuple(notes))
 
@@ -77,8 +79,15 @@ def _job_row(job: Job, now: Instant) -> tuple[Cell, ...]:
         str(job.attempt) if job.attempt > 1 else NOTHING,
         job.spec.project if job.spec.project != "default" else NOTHING,
         moment(job.submitted_at, now),
-        Cell(why(job, now), "quiet"),
+        why(job, now),
+        Cell(_where_and_why(job, now), "quiet"),
     )
+
+
+def _where_and_why(job: Job, now: Instant) -> str:
+    is_there = job.placement is not None and job.state is not JobState.FAILED
+    on = f"on {where(job.placement)}" if is_there and job.placement else ""
+    return ", ".join(part for part in (on, why(job, now)) if part)
 
 
 def why(job: Job, now: Instant) -> str:

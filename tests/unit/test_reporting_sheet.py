@@ -9,7 +9,7 @@ from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.run import Run
 from cloudwhale.reporting.drawn import show
 from cloudwhale.reporting.receipt import run_receipt
-from cloudwhale.reporting.sheet import Column, Sheet, cells, plain_lines, without_empty
+from cloudwhale.reporting.sheet import Column, Sheet, cells, meant_for, plain_lines
 from cloudwhale.reporting.tables import checks_sheet, jobs_sheet, receipt_sheet
 from cloudwhale.spi.provider import Check
 
@@ -41,8 +41,15 @@ def test_a_cell_of_several_lines_stays_one_row_in_a_pipe() -> None:
     assert plain_lines(sheet) == ["WHY", "two lines"]
 
 
-def test_a_column_that_says_nothing_is_not_drawn() -> None:
-    assert [column.name for column in without_empty(a_sheet()).columns] == ["job", "ran"]
+def test_a_column_that_says_nothing_is_not_shown_to_a_person() -> None:
+    assert [column.name for column in meant_for(a_sheet(), "terminal").columns] == ["job", "ran"]
+
+
+def test_a_program_gets_node_and_devices_apart_and_a_person_together() -> None:
+    job = placed(a_job("a-1"), "host", "gpu-0").but(state=JobState.RUNNING, started_at=0.0)
+    sheet = jobs_sheet([job], 1.0)
+    assert plain_lines(sheet)[1].split()[:4] == ["a-1", "running", "host", "gpu-0"]
+    assert "on host (gpu-0)" in drawn(sheet, 80)
 
 
 def test_a_sheet_without_rows_is_its_notes() -> None:
