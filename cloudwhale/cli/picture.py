@@ -96,20 +96,20 @@ def _headline(job: Job, now: Instant) -> Text:
 def _rows(jobs: Sequence[Job], seen: Seen) -> Table:
     # Expanded, so that the last column takes what the others leave and is cut, not they.
     table = Table.grid(padding=(0, 2), expand=True)
-    for widest in (1, NAME_WIDTH, None, NAME_WIDTH):
+    for widest in (1, NAME_WIDTH, None):
         table.add_column(no_wrap=True, overflow="ellipsis", max_width=widest)
     table.add_column(justify="right", no_wrap=True)
     table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
     for job in jobs:
         style = STYLES[TONES[job.state]]
         ran = ran_s(job, seen.now)
+        on = where(job.placement) if job.placement and not job.ended else ""
         table.add_row(
             Text(MARKS[job.state], style),
             Text(job.id, "" if job.state not in ENDED else "dim"),
             Text(job.state.value, style),
-            Text(where(job.placement) if job.placement else "", "dim"),
             Text(watch(ran) if job.attempt else ""),
-            Text(_says(job, seen), "dim"),
+            Text.assemble((f"{on}  " if on else "", "cyan"), (_says(job, seen), "dim")),
         )
     return table
 

@@ -63,7 +63,7 @@ def show(console: Console, sheet: Sheet) -> None:
         console.print(table(sheet, console.width))
     elif sheet.title:
         console.print(sheet.title, style="bold", highlight=False)
-    show_notes(console, sheet.notes)
+    show_notes(console, (*sheet.asides, *sheet.notes))
 
 
 def show_notes(console: Console, notes: Iterable[str]) -> None:

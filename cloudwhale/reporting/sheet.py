@@ -44,6 +44,8 @@ class Sheet:
     title: str = ""
     notes: tuple[str, ...] = ()
     """Sentences below it."""
+    asides: tuple[str, ...] = ()
+    """Sentences below it for a person; for a program a column says the same."""
 
 
 def cells(*texts: str | Cell) -> tuple[Cell, ...]:
@@ -69,6 +71,7 @@ def meant_for(sheet: Sheet, reader: Literal["terminal", "pipe"]) -> Sheet:
         tuple(tuple(row[index] for index in kept) for row in sheet.rows),
         sheet.title,
         sheet.notes,
+        sheet.asides,
     )
 
 

@@ -112,6 +112,7 @@ def _progress(job: Job, now: Instant) -> str:
     return ", ".join(part for part in (again, saved) if part)
 
 
+ASIDES_MOST = 20
 RECEIPT_ROWS_MOST = 60
 """Of more jobs only those stand in the table that did not complete."""
 
@@ -127,47 +128,67 @@ def receipt_sheet(receipt: RunReceipt) -> Sheet:
         Column("lost", right=True),
         Column("tries", right=True),
         Column("USD", right=True),
-        Column("why", gives_way=True),
+        Column("why", on="pipe"),
     )
     jobs = receipt.jobs
     notes: list[str] = []
     if len(jobs) > RECEIPT_ROWS_MOST:
         jobs = tuple(job for job in jobs if job.state != JobState.COMPLETED)
         notes.append(f"{len(receipt.jobs) - len(jobs):,} more completed")
-    rows = tuple(_receipt_row(job) for job in jobs)
-    return Sheet(columns, rows, f"receipt of {receipt.run}", (*notes, _total(receipt)))
+    return Sheet(
+        columns,
+        tuple(_receipt_row(job) for job in jobs),
+        f"receipt of {receipt.run}",
+        (*notes, _total(receipt)),
+        tuple(_asides(jobs)),
+    )
+
+
+def _asides(jobs: Sequence[JobReceipt]) -> list[str]:
+    told = [f"{job.id}: {said}" for job in jobs if (said := _why_not_completed(job))]
+    more = len(told) - ASIDES_MOST
+    return told[:ASIDES_MOST] + ([f"and {more:,} more"] if more > 0 else [])
 
 
 def _receipt_row(job: JobReceipt) -> tuple[Cell, ...]:
-    said = ""
-    if job.state != JobState.COMPLETED and job.reason is not None:
-        code = f"exit code {job.exit_code}: " if job.exit_code else ""
-        said = code + job.reason.says
     return cells(
         job.id,
         state_cell(job.state),
         job.node or NOTHING,
-        span(job.wait_s),
-        span(job.run_s) if job.attempt else NOTHING,
-        span(job.lost_work_s) if job.lost_work_s else NOTHING,
+        watch(job.wait_s),
+        watch(job.run_s) if job.attempt else NOTHING,
+        watch(job.lost_work_s) if job.lost_work_s else NOTHING,
         str(job.attempt) if job.attempt else NOTHING,
         dollars(job.spent_usd),
-        Cell(said, "quiet"),
+        _why_not_completed(job),
     )
 
 
+TELLS_NOTHING = (JobState.COMPLETED, JobState.RUNNING, JobState.STARTING)
+"""States whose reason is why the job was placed, which a receipt does not repeat."""
+
+
+def _why_not_completed(job: JobReceipt) -> str:
+    if job.state in TELLS_NOTHING or job.reason is None:
+        return ""
+    code = f"exit code {job.exit_code}: " if job.exit_code else ""
+    change = f"; {job.reason.change}" if job.reason.change else ""
+    return code + job.reason.says + change
+
+
 def _total(receipt: RunReceipt) -> str:
-    jobs = receipt.jobs
-    done = sum(job.state == JobState.COMPLETED for job in jobs)
+    done = sum(job.state == JobState.COMPLETED for job in receipt.jobs)
     bound = f" of {money(receipt.budget_usd)}" if receipt.budget_usd is not None else ""
+    rented = " (nothing was rented)" if receipt.spent_usd == Decimal(0) else ""
     parts = [
-        f"{done} of {counted(len(jobs), 'job')} completed",
-        f"spent {money(receipt.spent_usd)}{bound}",
-        f"{counted(receipt.interruptions, 'interruption')}",
-        f"{span(receipt.lost_work_s)} of work lost",
+        f"{done} of {counted(len(receipt.jobs), 'job')} completed",
+        f"spent {money(receipt.spent_usd)}{bound}{rented}",
     ]
-    if receipt.spent_usd == Decimal(0):
-        parts[1] += " (nothing was rented)"
+    if receipt.interruptions or receipt.lost_work_s:
+        parts.append(
+            f"{counted(receipt.interruptions, 'interruption')}, "
+            f"{span(receipt.lost_work_s)} of work lost"
+        )
     return ", ".join(parts) + "."
 
 
