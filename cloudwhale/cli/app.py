@@ -17,11 +17,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=examples(
-        "cloudwhale run train.yaml --budget 50    submit, follow, print the receipt",
-        "cloudwhale plan train.yaml               where it would go, and why",
-        "cloudwhale ps                            what runs and waits",
-        "cloudwhale explain train                 every decision about it, with numbers",
-        "cloudwhale COMMAND --help                options and examples of one command",
+        "cloudwhale run train.yaml --budget 50   submit, follow, print the receipt",
+        "cloudwhale plan train.yaml              where it would go, and why",
+        "cloudwhale ps                           what runs and waits",
+        "cloudwhale explain train                every decision about it",
+        "cloudwhale COMMAND --help               options and examples of one command",
     ),
 )
 

@@ -15,6 +15,7 @@ from cloudwhale.cli.plan_view import plan_keys, plan_sheet
 from cloudwhale.cli.spots import spot_of_job
 from cloudwhale.cli.steering import say_who_works
 from cloudwhale.cli.wishes import Wishes
+from cloudwhale.clock import SystemClock
 from cloudwhale.control.desk import Desk
 from cloudwhale.control.intake import JobFile, read_jobs
 from cloudwhale.control.preview import Preview, preview
@@ -89,22 +90,23 @@ def new_id() -> str:
 
 def submit(paths: Sequence[Path], wishes: Wishes, as_json: bool) -> int:
     """Queue the jobs of some files; all files are read before the first job is queued."""
+    sheaves = [read(path, wishes, SystemClock().now()) for path in paths]
+    full = [sheaf for sheaf in sheaves if sheaf.file.specs]
     with desk_here() as desk:
-        sheaves = [read(path, wishes, desk.clock.now()) for path in paths]
-        for sheaf in sheaves:
+        for sheaf in full:
             refuse_impossible(dry_run(desk, sheaf), sheaf)
-        runs = [queue(desk, sheaf) for sheaf in sheaves if sheaf.file.specs]
+        runs = [(queue(desk, sheaf), sheaf) for sheaf in full]
         if as_json:
-            emit({"runs": [_run_keys(desk, run) for run in runs]})
+            emit({"runs": [_run_keys(desk, run) for run, _ in runs]})
             return Exit.DONE
-        for run, sheaf in zip(runs, (s for s in sheaves if s.file.specs), strict=True):
-            say(f"{run.id}: queued {counted(len(sheaf.file.specs), 'job')} of {sheaf.path}")
         for sheaf in sheaves:
             if not sheaf.file.specs:
                 say(f"{sheaf.path}: nothing to do, every task in it is done.")
+        for run, sheaf in runs:
+            say(f"{run.id}: queued {counted(len(sheaf.file.specs), 'job')} of {sheaf.path}")
         if runs:
             say_who_works(desk)
-            say(f"Follow with `cloudwhale attach {runs[-1].id}`; `cloudwhale ps` shows all.")
+            say(f"Follow with `cloudwhale attach {runs[-1][0].id}`; `cloudwhale ps` shows all.")
     return Exit.DONE
 
 
@@ -119,10 +121,10 @@ def _run_keys(desk: Desk, run: Run) -> dict[str, object]:
 
 def plan(paths: Sequence[Path], wishes: Wishes, as_json: bool) -> int:
     """Show where the jobs of some files would go, planned together."""
+    now = SystemClock().now()
+    sheaves = [read(path, wishes, now) for path in paths]
+    specs = [spec for sheaf in sheaves for spec in sheaf.file.specs]
     with desk_here() as desk:
-        now = desk.clock.now()
-        sheaves = [read(path, wishes, now) for path in paths]
-        specs = [spec for sheaf in sheaves for spec in sheaf.file.specs]
         made = preview(desk, specs, now)
     bounds = [sheaf.file.budget for sheaf in sheaves if sheaf.file.budget is not None]
     made = made.but(budget_usd=sum(bounds) if bounds else None)

@@ -1,0 +1,138 @@
+"""Commands that start nothing: help, refusals, empty homes, documents."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from shell import Shell
+
+COMMANDS = (
+    "run submit plan attach cancel pause resume ps logs explain replay nodes doctor version "
+    "controller"
+).split()
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    typed = Shell(tmp_path)
+    yield typed
+    typed.close()
+
+
+def test_help_lists_every_command(shell: Shell) -> None:
+    said = shell("--help")
+    assert said.code == 0
+    listed = {line.split()[0] for line in said.out.splitlines() if line.startswith("  ")}
+    assert set(COMMANDS) <= listed
+    assert max(map(len, said.out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_an_example(shell: Shell, command: str) -> None:
+    said = shell(command, "--help")
+    assert said.code == 0
+    _, _, examples = said.out.partition("Examples:")
+    assert f"cloudwhale {command}" in examples
+
+
+@pytest.mark.parametrize(
+    "words", [(), ("frobnicate",), ("run",), ("ps", "--frob"), ("ps", "--state", "asleep")]
+)
+def test_wrong_usage_ends_with_two(shell: Shell, words: tuple[str, ...]) -> None:
+    assert shell(*words).code == 2
+
+
+def test_a_new_home_is_empty_and_says_what_to_do(shell: Shell) -> None:
+    assert "cloudwhale run FILE" in shell("ps").out
+    assert shell("ps", "--json").document == {"jobs": []}
+    assert shell("nodes", "--json").document == {"nodes": []}
+
+
+@pytest.mark.parametrize("words", [("logs", "x"), ("explain", "x"), ("cancel", "x"), ("attach",)])
+def test_nothing_found_is_a_sentence_with_a_remedy(shell: Shell, words: tuple[str, ...]) -> None:
+    said = shell(*words)
+    assert said.code == 2
+    assert said.err.startswith("cloudwhale: ")
+    assert "\n  " in said.err
+    assert "Traceback" not in said.err
+
+
+def test_a_wrong_key_names_file_line_value_and_remedy(shell: Shell) -> None:
+    shell.write("a.yaml", 'name: a\ncommand: "true"\nresorces: {cpu: 1}\n')
+    for words in (("run", "-y"), ("submit",), ("plan",)):
+        said = shell(*words, "a.yaml")
+        assert said.code == 110
+        assert "a.yaml:3:1" in said.err
+        assert "resorces" in said.err and "resources" in said.err
+
+
+def test_a_file_that_is_not_there_is_refused(shell: Shell) -> None:
+    said = shell("run", "-y", "nothing.yaml")
+    assert said.code == 110
+    assert "nothing.yaml" in said.err
+
+
+def test_nobody_is_asked_in_a_pipe(shell: Shell) -> None:
+    shell.write("a.yaml", 'name: a\ncommand: "true"\n')
+    said = shell("run", "a.yaml")
+    assert said.code == 2
+    assert "-y" in said.err
+    assert shell.jobs() == []
+
+
+def test_a_budget_that_is_no_money_is_wrong_usage(shell: Shell) -> None:
+    shell.write("a.yaml", 'name: a\ncommand: "true"\n')
+    said = shell("submit", "a.yaml", "--budget", "fifty")
+    assert said.code == 2
+    assert "--budget" in said.err
+
+
+def test_a_home_that_cannot_be_is_a_sentence(shell: Shell) -> None:
+    shell.home.write_text("not a folder")
+    said = shell("ps")
+    assert said.code == 1
+    assert said.err.startswith("cloudwhale: ")
+    assert "Traceback" not in said.err
+
+
+def test_a_wrong_setting_says_where_it_was_set(shell: Shell) -> None:
+    shell.write("cloudwhale.toml", 'scoer = "best-fit"\n')
+    said = shell("ps")
+    assert said.code == 2
+    assert "cloudwhale.toml" in said.err and "score" in said.err
+
+
+def test_the_version_is_one_document(shell: Shell) -> None:
+    assert shell("version", "--json").document["home"] == str(shell.home)
+
+
+def test_a_task_list_that_is_done_leaves_nothing_to_do(shell: Shell) -> None:
+    shell.write(
+        "tasks.json",
+        '[{"id": "a", "image": "", "gpu_mem_needed": 0, "cmd": "true", "status": "done"}]',
+    )
+    said = shell("submit", "tasks.json")
+    assert said.code == 0
+    assert "nothing to do" in said.out
+    assert shell.jobs() == []
+
+
+def test_the_shell_is_offered_jobs(shell: Shell) -> None:
+    shell.write("a.yaml", 'name: alpha\ncommand: "true"\n')
+    assert shell("submit", "a.yaml").code == 0
+    completing = Shell(
+        shell.folder,
+        {"_CLOUDWHALE_COMPLETE": "complete_bash", "COMP_WORDS": "cloudwhale logs al",
+         "COMP_CWORD": "2"},
+    )  # fmt: skip
+    assert completing().out.startswith("alpha-")
+
+
+def test_what_was_queued_is_listed_and_can_be_taken_back(shell: Shell) -> None:
+    shell.write("a.yaml", 'name: alpha\ncommand: "true"\n')
+    queued = shell("submit", "a.yaml", "--json").document
+    (job,) = queued["runs"][0]["jobs"]
+    assert shell.states() == {"alpha": "pending"}
+    said = shell("cancel", job["id"])
+    assert said.code == 0
+    assert "No controller runs" in said.out

@@ -1,0 +1,166 @@
+"""Types cloudwhale commands as a person does, and leaves nothing running behind."""
+
+import fcntl
+import json
+import os
+import pty
+import select
+import subprocess
+import sys
+import termios
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from cloudwhale.clock import SystemClock, wait
+
+LIMIT_S = 60.0  # far more than anything here takes on a machine that others use too
+COMMAND = [sys.executable, "-m", "cloudwhale"]
+
+
+@dataclass(frozen=True)
+class Done:
+    """A command that has ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """What a `--json` command printed; fails when there is anything else."""
+        found = json.loads(self.out)
+        assert isinstance(found, dict)
+        return found
+
+
+def until(what: str, holds: Callable[[], object], limit_s: float = LIMIT_S) -> None:
+    """Wait for a condition; fail when it does not come."""
+    clock = SystemClock()
+    end = clock.steady() + limit_s
+    while not holds():
+        assert clock.steady() < end, f"waited {limit_s:g} s in vain: {what}"
+        wait(0.05)
+
+
+@dataclass
+class Shell:
+    """A folder to type commands in, with a home of its own."""
+
+    folder: Path
+    settings: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def home(self) -> Path:
+        """Where all state of these commands lies."""
+        return self.folder / "home"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of every command."""
+        ours = {"CLOUDWHALE_HOME": str(self.home), "CLOUDWHALE_NODE": "host", "TERM": "xterm"}
+        return {**os.environ, **ours, **self.settings}
+
+    def write(self, name: str, text: str) -> str:
+        """Write a file into the folder; return its name."""
+        (self.folder / name).write_text(text)
+        return name
+
+    def __call__(self, *words: str) -> Done:
+        """Run a command to its end, in a pipe."""
+        done = subprocess.run(
+            [*COMMAND, *words], cwd=self.folder, env=self.environment, capture_output=True,
+            text=True, stdin=subprocess.DEVNULL, timeout=LIMIT_S, check=False,
+        )  # fmt: skip
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        """Start a command in a pipe."""
+        return subprocess.Popen(
+            [*COMMAND, *words], cwd=self.folder, env=self.environment, text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+
+    def jobs(self) -> list[dict[str, Any]]:
+        """Every job, newest first."""
+        found: list[dict[str, Any]] = self("ps", "--all", "--json").document["jobs"]
+        return found
+
+    def states(self) -> dict[str, str]:
+        """State by name of job."""
+        return {job["name"]: job["state"] for job in self.jobs()}
+
+    def until_state(self, name: str, state: str) -> None:
+        """Wait until a job is in a state."""
+        until(f"{name} to be {state}", lambda: self.states().get(name) == state)
+
+    def processes(self) -> list[psutil.Process]:
+        """Every process of this home: controllers, agents, shims, jobs."""
+        return [each for each in psutil.process_iter() if _is_of(each, str(self.home))]
+
+    def close(self) -> None:
+        """End whatever is left."""
+        while left := self.processes():
+            for process in left:
+                _kill(process)
+            psutil.wait_procs(left, timeout=5)
+
+
+def _is_of(process: psutil.Process, home: str) -> bool:
+    try:
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return False
+        said = process.environ().get("CLOUDWHALE_HOME") == home
+        return said or any(home in word for word in process.cmdline())
+    except (psutil.NoSuchProcess, psutil.AccessDenied):
+        return False
+
+
+def _kill(process: psutil.Process) -> None:
+    try:
+        process.kill()
+    except psutil.NoSuchProcess:
+        pass
+
+
+class Terminal:
+    """A command on a terminal of its own: what it shows, and keys for it."""
+
+    def __init__(self, shell: Shell, *words: str) -> None:
+        self._master, slave = pty.openpty()
+        self.process = subprocess.Popen(
+            [*COMMAND, *words], cwd=shell.folder, env=shell.environment,
+            stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
+            # So that Ctrl-C typed here becomes a signal there.
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        )  # fmt: skip
+        os.close(slave)
+        self.shown = ""
+
+    def shows(self, text: str) -> None:
+        """Wait until the screen has shown a text."""
+        until(f"{text!r} to be shown in {self.shown[-2000:]!r}", lambda: self._read(text))
+
+    def press(self, keys: str) -> None:
+        """Type something."""
+        os.write(self._master, keys.encode())
+
+    def ends(self) -> int:
+        """Wait for the end; return the exit code."""
+        until("the command to end", lambda: self._read("") and self.process.poll() is not None)
+        os.close(self._master)
+        return self.process.wait()
+
+    def _read(self, text: str) -> bool:
+        while select.select([self._master], [], [], 0.0)[0]:
+            try:
+                data = os.read(self._master, 65536)
+            except OSError:  # Linux says EIO when the other end has closed
+                break
+            self.shown += data.decode(errors="replace")
+            if not data:
+                break
+        return text in self.shown
