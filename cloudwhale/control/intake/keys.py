@@ -1,7 +1,6 @@
 """Every key of a job file and what may stand there: the tables that the documentation prints."""
 
 import os
-from pathlib import Path
 
 from cloudwhale.control.intake import words
 from cloudwhale.control.intake.array import axes
@@ -56,11 +55,12 @@ def workdir(node: Node, reading: Reading) -> str:
     text = one(words.some_text)(node, reading)
     known = reading.workdirs.get(text)
     if known is None:
-        folder = Path(os.path.abspath(reading.folder / Path(text).expanduser()))
-        if not folder.is_dir():
-            kind = "is not a folder" if folder.exists() else "does not exist"
-            raise Unfit(f"{shown(text)} {kind} ({folder})", "Make it, or write another.", node)
-        known = reading.workdirs[text] = str(folder)
+        # os.path and not pathlib, which raises for unknown users and for names that are too long.
+        folder = os.path.abspath(os.path.join(reading.folder, os.path.expanduser(text)))
+        if not os.path.isdir(folder):
+            kind = "is not a folder" if os.path.exists(folder) else "does not exist"
+            raise Unfit(f"{shown(text)} {kind} (in {reading.folder})", "Make it, or write another.")
+        known = reading.workdirs[text] = folder
     return known
 
 

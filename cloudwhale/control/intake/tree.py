@@ -104,11 +104,12 @@ def _events(text: str) -> Iterator[yaml.Event]:
 
 
 def _malformed(text: str, error: yaml.MarkedYAMLError) -> Unfit:
-    mark = error.problem_mark or error.context_mark
+    mark, lines = error.problem_mark, text.splitlines()
+    if error.context_mark and (mark is None or mark.line >= len(lines)):
+        mark = error.context_mark  # what never ends is shown where it begins
     if mark is None:
         return Unfit(f"this is not YAML: {error.problem}", "Mend the file.", Spot(1, 1))
     spot = Spot(mark.line + 1, mark.column + 1)
-    lines = text.splitlines()
     line = lines[mark.line] if mark.line < len(lines) else ""
     if "\t" in line[: mark.column + 1]:
         return Unfit("a tab cannot indent YAML", "Indent with blanks.", spot)
