@@ -148,6 +148,11 @@ class Terminal:
         """Type something."""
         os.write(self._master, keys.encode())
 
+    def closes(self) -> None:
+        """Close the window: the command hears SIGHUP, and nobody reads what it says."""
+        os.close(self._master)
+        until("the command to end", lambda: self.process.poll() is not None)
+
     def ends(self) -> int:
         """Wait for the end; return the exit code."""
         until("the command to end", lambda: self._read("") and self.process.poll() is not None)

@@ -85,8 +85,7 @@ class Watch:
             )
             return old
         made = dry_run(desk, sheaf)
-        if not options.yes or len(made.jobs) > 1 or sheaf.file.notes or sheaf.file.later:
-            show_plan(self._paper, made, [sheaf])
+        show_plan(self._paper, made, [sheaf])
         refuse_impossible(made, sheaf)
         if not options.yes and not agrees(f"Run {counted(len(made.jobs), 'job')} so?"):
             self._paper.say("Nothing was submitted.")
