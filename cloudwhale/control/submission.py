@@ -13,8 +13,10 @@ from cloudwhale.model.event import RunOpened, Submitted
 from cloudwhale.model.job import Job, JobSpec
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import Instant, MicroUsd
-from cloudwhale.spi.errors import SpecError, StoreUnusable
+from cloudwhale.spi.errors import IllegalTransition, SpecError, StoreUnusable
 from cloudwhale.spi.store import JobQuery, Store
+
+REDRAWS = 3  # three clashes in a row are not chance
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,37 @@ def submit(
         raise SpecError("there is no job to submit", "Add one to the job file.")
     names = dict.fromkeys(name for spec in specs for name in spec.secrets)
     secrets = collected(names, origin.environment)
+    run, jobs = _drawn(store, origin, specs, ids)
+    keys = _sent(objects, specs, origin.leave_out)
+    sealed = {name: seal(origin.key, value) for name, value in secrets.items()}
+    for _ in range(REDRAWS):
+        try:
+            _append(store, run, _with_workdirs(jobs, keys), sealed)
+        except IllegalTransition:
+            # One of the ids is taken. Of 10,000 jobs of one name and 1,000 new ones, one
+            # submission in a hundred meets that.
+            run, jobs = _drawn(store, origin, specs, ids)
+        else:
+            return run
+    _append(store, run, _with_workdirs(jobs, keys), sealed)
+    return run
+
+
+def _append(store: Store, run: Run, jobs: Iterable[Job], sealed: Mapping[str, bytes]) -> None:
+    if sealed:
+        # Before the jobs: a controller that sees one must find what it needs.
+        store.seal(run.id, sealed)
+    submitted = [Submitted(at=run.opened_at, job=job.id, first=job) for job in jobs]
+    store.append([RunOpened(at=run.opened_at, run=run), *submitted])
+
+
+# -- jobs and what they wait for -------------------------------------------------------------
+
+
+def _drawn(
+    store: Store, origin: Origin, specs: Sequence[JobSpec], ids: Callable[[], str]
+) -> tuple[Run, list[Job]]:
+    """Return the run and its jobs under new ids."""
     run = Run(
         id=f"run-{ids()}",
         opened_at=origin.at,
@@ -64,18 +97,7 @@ def submit(
         digest=origin.digest,
         budget=origin.budget,
     )
-    jobs = _jobs(store, run, specs, ids)
-    keys = _sent(objects, specs, origin.leave_out)
-    if secrets:
-        # Before the jobs: a controller that sees one must find what it needs.
-        store.seal(run.id, {name: seal(origin.key, value) for name, value in secrets.items()})
-    jobs = [job.but(workdir_key=keys.get(job.spec.workdir)) for job in jobs]
-    submitted = [Submitted(at=run.opened_at, job=job.id, first=job) for job in jobs]
-    store.append([RunOpened(at=run.opened_at, run=run), *submitted])
-    return run
-
-
-# -- jobs and what they wait for -------------------------------------------------------------
+    return run, _jobs(store, run, specs, ids)
 
 
 def _jobs(store: Store, run: Run, specs: Sequence[JobSpec], ids: Callable[[], str]) -> list[Job]:
@@ -168,6 +190,10 @@ def _sent(
                 _upload(objects, key, archive)
                 there.add(key)
     return keys
+
+
+def _with_workdirs(jobs: Iterable[Job], keys: Mapping[str | None, str]) -> list[Job]:
+    return [job.but(workdir_key=keys.get(job.spec.workdir)) for job in jobs]
 
 
 def _upload(objects: Objects, key: str, archive: Path) -> None:
