@@ -169,6 +169,7 @@ def test_a_wrong_line_is_named(
         ("# nothing\n", 1, 1, "the file is empty"),
         ("name: a\nenv:\n\tA: b\n", 3, 1, "a tab cannot indent YAML"),
         ("name: a\nenv: {A: b\n", 2, 6, "this is not YAML"),
+        ("name: a\nenv: {A: 'b", 2, 10, "this is not YAML"),
         ("name: a\n  command: b\n", 2, 10, "this is not YAML"),
         ("[" * 100, 1, 33, "nested more than 32 deep"),
     ],

@@ -97,3 +97,13 @@ def test_a_list_of_words_is_no_task_list(tmp_path: Path) -> None:
     (tmp_path / "tasks.json").write_text('["a"]')
     with pytest.raises(SpecError, match="1:2: a task is keys with values"):
         read_jobs(tmp_path / "tasks.json", now=0.0)
+
+
+@pytest.mark.parametrize("cmd", ["echo 🐳🐋", "echo é\t'x'", r"echo \\ud83d\udc33", "a/b", '"'])
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")])
+def test_json_of_any_writer_is_read(tmp_path: Path, cmd: str, separators: tuple[str, str]) -> None:
+    text = json.dumps([{**TASK, "cmd": cmd}], separators=separators)
+    for written in (text, text.replace("/", r"\/"), json.dumps([{**TASK, "cmd": cmd}])):
+        (tmp_path / "tasks.json").write_text(written)
+        (spec,) = read_jobs(tmp_path / "tasks.json", now=0.0).specs
+        assert spec.command == cmd

@@ -30,15 +30,16 @@ def _circle(afters: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     for start in afters:
         if start in done:
             continue
-        path, waiting = [start], [iter(afters[start])]
+        path = {start: iter(afters[start])}
         while path:
-            name = next((name for name in waiting[-1] if name in afters and name not in done), None)
+            last = next(reversed(path))
+            name = next((name for name in path[last] if name in afters and name not in done), None)
             if name is None:
-                done.add(path.pop())
-                waiting.pop()
+                done.add(last)
+                del path[last]
             elif name in path:
-                return (*path[path.index(name) :], name)
+                names = list(path)
+                return (*names[names.index(name) :], name)
             else:
-                path.append(name)
-                waiting.append(iter(afters[name]))
+                path[name] = iter(afters[name])
     return ()

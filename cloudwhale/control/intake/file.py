@@ -12,7 +12,7 @@ from cloudwhale.control.intake.job import Overrides, job, merged
 from cloudwhale.control.intake.keys import NIGHT
 from cloudwhale.control.intake.later import later
 from cloudwhale.control.intake.legacy import tasks
-from cloudwhale.control.intake.source import body_of, text_of
+from cloudwhale.control.intake.source import body_of, from_json, text_of
 from cloudwhale.control.intake.tree import Items, Node, Section, parse
 from cloudwhale.control.intake.unfit import Unfit
 from cloudwhale.model.job import JobSpec
@@ -67,7 +67,9 @@ def read_jobs(path: Path, *, now: Instant, overrides: Overrides | None = None) -
     reading = Reading(path.absolute().parent, now)
     try:
         body = body_of(path)
-        whole = _whole(parse(text_of(body)), reading, overrides)
+        text = text_of(body)
+        root = parse(from_json(text) if path.suffix == ".json" else text)
+        whole = _whole(root, reading, overrides)
     except Unfit as wrong:
         raise wrong.error(str(path)) from wrong.__cause__
     bounds = [amount for amount in (whole.budget, overrides.budget) if amount is not None]

@@ -1,10 +1,16 @@
 """The bytes of a job file as text; whatever is not one is refused before it is read."""
 
+import re
 import stat
 from pathlib import Path
 
 from cloudwhale.control.intake.tree import spot_of
 from cloudwhale.control.intake.unfit import Unfit
+
+# How JSON writes a character beyond U+FFFF; YAML knows other escapes for it.
+_PAIR = re.compile(
+    r"(?<!\\)((?:\\\\)*)((?:\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})+)"
+)
 
 FILE_MOST_BYTES = 5_000_000  # 1,000 jobs take some 0.3 MB
 
@@ -43,3 +49,13 @@ def text_of(body: bytes) -> str:
             "Save the file as UTF-8.",
             spot_of(before, len(before)),
         ) from error
+
+
+def from_json(text: str) -> str:
+    """Return JSON text as YAML understands it: pairs of escapes become the characters they mean."""
+    return _PAIR.sub(lambda found: found[1] + _characters(found[2]), text)
+
+
+def _characters(escapes: str) -> str:
+    units = bytes.fromhex(escapes.replace("\\u", ""))
+    return units.decode("utf-16-be")

@@ -5,7 +5,7 @@ alias stand for a billion nodes. Tags are not resolved: the parser of each key r
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -105,7 +105,7 @@ def _events(text: str) -> Iterator[yaml.Event]:
 
 def _malformed(text: str, error: yaml.MarkedYAMLError) -> Unfit:
     mark, lines = error.problem_mark, text.splitlines()
-    if error.context_mark and (mark is None or mark.line >= len(lines)):
+    if error.context_mark and (mark is None or (mark.line, mark.column) >= _end(lines)):
         mark = error.context_mark  # what never ends is shown where it begins
     if mark is None:
         return Unfit(f"this is not YAML: {error.problem}", "Mend the file.", Spot(1, 1))
@@ -119,6 +119,10 @@ def _malformed(text: str, error: yaml.MarkedYAMLError) -> Unfit:
         "Look at the indentation, colons, brackets and quotes here and on the line before.",
         spot,
     )
+
+
+def _end(lines: Sequence[str]) -> tuple[int, int]:
+    return (len(lines) - 1, len(lines[-1])) if lines else (0, 0)
 
 
 @dataclass(slots=True)
