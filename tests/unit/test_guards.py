@@ -4,6 +4,7 @@ A contract that was not seen to fail does not count. Each test plants the faults
 once, and every one of them must be named in what the tool prints.
 """
 
+import ast
 import json
 import os
 import re
@@ -71,6 +72,7 @@ CONTRACTS: dict[str, list[Fault]] = {
         ("cloudwhale.model.planted", "uuid"),
         ("cloudwhale.model.other", "sqlalchemy"),
         ("cloudwhale.spi.planted", "threading"),
+        ("cloudwhale.planning.sixth", "cloudwhale.spi.planted"),
         ("cloudwhale_policies.planted", "subprocess"),
         ("cloudwhale_policies.deep.planted", "logging"),
     ],
@@ -368,3 +370,17 @@ def test_an_import_inside_a_function_counts_too(house: Path) -> None:
     source(house, "cloudwhale.planning.planted").write_text(text)
     _, output = lint_imports(house)
     assert "cloudwhale.planning.planted -> time (l.5)" in output
+
+
+def test_duty_is_made_of_pure_modules_alone() -> None:
+    pure = contracts()["duty is pure"]["source_modules"]
+    assert isinstance(pure, list)
+    reached: set[str] = set()
+    for module in pure:
+        for node in ast.walk(ast.parse((ROOT / f"{module.replace('.', '/')}.py").read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module == "cloudwhale.agent":
+                reached |= {f"cloudwhale.agent.{alias.name}" for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                reached.add(node.module)
+    assert "cloudwhale.agent.course" in reached
+    assert {name for name in reached if name.startswith("cloudwhale.agent")} <= set(pure)

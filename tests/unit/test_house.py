@@ -24,7 +24,7 @@ HEAVY = ("numpy", "sqlalchemy", "alembic", "ortools", "boto3", "botocore", "goog
 LAZY = {"__getattr__", "__dir__"}
 # Put together here so that this file does not hold them itself.
 FORBIDDEN = {
-    "a folder of somebody's machine": r"(?<![\w.>/])/(wo" + r"rk|ro" + r"ot|ho" + r"me/\w+)/\w",
+    "a folder of somebody's machine": r"(?<![\w.>/])/(wo" + r"rk|ro" + r"ot)/\w",
     "a registry's host": "|".join(
         re.escape(".".join(parts))
         for parts in (("pypi", "org"), ("pythonhosted", "org"), ("npmjs", "org"), ("npmjs", "com"))
