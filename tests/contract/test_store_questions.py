@@ -82,6 +82,14 @@ def test_a_plan_of_a_world_that_an_earlier_controller_changed_is_refused(store: 
         store.record(a_round(seen, a_place("a")), [], epoch=2)
 
 
+def test_a_replaced_controller_is_told_so_rather_than_to_plan_again(store: Store) -> None:
+    store.new_epoch("one", 0.0)
+    store.append(submitted(a_job("a")))
+    store.new_epoch("two", 0.0)
+    with pytest.raises(Fenced):
+        store.record(a_round(0, a_place("a")), [], epoch=1)
+
+
 def test_what_a_controller_wrote_itself_does_not_make_its_plan_stale(store: Store) -> None:
     store.new_epoch("one", 0.0)
     seen = store.append(submitted(a_job("a")))

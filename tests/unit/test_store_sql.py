@@ -66,6 +66,21 @@ def test_a_whole_day_by_another_process_is_caught_up_with(tmp_path: Path) -> Non
         assert mine.world(9.0) == other.world(9.0)
 
 
+def test_jobs_of_another_process_come_in_their_order(tmp_path: Path) -> None:
+    mine, other = opened(tmp_path), opened(tmp_path)
+    mine.world(0.0)
+    other.append(submitted(a_job("b"), a_job("c"), a_job("a")))
+    assert list(mine.world(0.0).jobs) == ["b", "c", "a"]
+
+
+def test_a_run_that_another_process_opens_after_its_jobs_is_seen(tmp_path: Path) -> None:
+    mine, other = opened(tmp_path), opened(tmp_path)
+    other.append(submitted(a_job("a")))
+    assert mine.world(0.0).runs == {}
+    other.append([e.RunOpened(at=0.0, run=a_run())])
+    assert list(mine.world(0.0).runs) == ["run-1"]
+
+
 def test_two_processes_take_turns_and_agree(tmp_path: Path) -> None:
     turns = [opened(tmp_path), opened(tmp_path)]
     for store in turns:
