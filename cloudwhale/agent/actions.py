@@ -48,14 +48,15 @@ class Kill:
 
 @dataclass(frozen=True, slots=True)
 class Publish:
-    """Publish a checkpoint under a number; answered by Published, Dropped or PublishFailed.
+    """Publish the newest whole checkpoint, under this number or the next one that is free.
 
-    `name` None: the last look after the process has ended; whatever is whole and new.
+    `last`: no process is left, so nothing changes any more. Answered by Published, Dropped or
+    PublishFailed.
     """
 
     key: Key
     seq: int
-    name: str | None
+    last: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from cloudwhale.mailbox.documents import (
     CheckpointPublished,
     Remark,
 )
+from cloudwhale.model.job import Checkpoint
 from cloudwhale.model.reason import Code
 from cloudwhale.model.units import Instant, Seconds
 
@@ -81,7 +82,7 @@ def due(attempt: Attempt, now: Instant, agent: str) -> Turn:
         if then:
             return stop, then
     if attempt.whole is not None and not attempt.publishing and now >= attempt.publish_at:
-        return _publish(attempt, attempt.whole.name)
+        return _publish(attempt, last=False)
     return attempt, ()
 
 
@@ -155,7 +156,8 @@ def _lost(attempt: Attempt, event: seen.Lost, now: Instant, agent: str) -> Turn:
     began_at = event.at if attempt.began_at is None else attempt.began_at
     exit = ExitRecord(
         how="shim-lost", code=None, ended_at=event.at, ran_s=max(0.0, event.at - began_at),
-        says="the shim that watched the job died; what was left of the job was killed",
+        says="the shim that watched the job died; what was left of the job was killed"
+        + (f" ({event.says})" if event.says else ""),
     )  # fmt: skip
     return _over(attempt, exit, now, agent)
 
@@ -178,9 +180,11 @@ def _of_checkpoint(
             at=now, agent=agent, job=attempt.order.job, attempt=attempt.order.attempt,
             code=Code.CHECKPOINT_DROPPED, says=f"{event.name}: {event.says}",
         )  # fmt: skip
-        free, told = _without(free, event.name, math.inf), (Post(remark),)
-    elif event.checkpoint is not None:
-        free, told = _published(free, event, now, agent)
+        free, told = replace(free, whole=None), (Post(remark),)
+    elif event.checkpoint is None:
+        free = replace(free, whole=None)
+    else:
+        free, told = _published(free, event.checkpoint, now, agent)
     if free.exit is None:
         return free, told
     if not attempt.looked:  # it was begun while the process lived: look once more
@@ -190,15 +194,13 @@ def _of_checkpoint(
 
 
 def _published(
-    attempt: Attempt, event: seen.Published, now: Instant, agent: str
+    attempt: Attempt, checkpoint: Checkpoint, now: Instant, agent: str
 ) -> tuple[Attempt, tuple[Action, ...]]:
-    if event.checkpoint is None:
-        return attempt, ()
     keep = max(1, attempt.order.checkpoint.keep)
-    everything = (*attempt.published, event.checkpoint)
+    everything = (*attempt.published, checkpoint)
     report = CheckpointPublished(
         at=now, agent=agent, job=attempt.order.job, attempt=attempt.order.attempt,
-        checkpoint=event.checkpoint,
+        checkpoint=checkpoint,
     )  # fmt: skip
     told: tuple[Action, ...] = (Post(report),)
     if len(everything) > keep:
@@ -206,30 +208,26 @@ def _published(
     kept = replace(
         attempt,
         published=everything[-keep:],
+        seq=max(attempt.seq, checkpoint.seq),
         publish_at=now + attempt.order.checkpoint.every_s,
     )
-    return _without(kept, event.checkpoint.name, event.checkpoint.saved_at), told
-
-
-def _without(attempt: Attempt, name: str, saved_at: Instant) -> Attempt:
-    """Return the attempt, its waiting checkpoint gone if it is this one and not a newer state."""
     waiting = attempt.whole
-    if waiting is not None and waiting.name == name and waiting.saved_at <= saved_at:
-        return replace(attempt, whole=None)
-    return attempt
+    if waiting is not None and waiting.saved_at <= checkpoint.saved_at:
+        kept = replace(kept, whole=None)
+    return kept, told
 
 
-def _publish(attempt: Attempt, name: str | None) -> Turn:
+def _publish(attempt: Attempt, *, last: bool) -> Turn:
     seq = attempt.seq + 1
-    busy = replace(attempt, seq=seq, publishing=True, looked=name is None)
-    return busy, (Publish(attempt.key, seq, name),)
+    busy = replace(attempt, seq=seq, publishing=True, looked=last)
+    return busy, (Publish(attempt.key, seq, last),)
 
 
 def _closing_due(attempt: Attempt, now: Instant, agent: str) -> Turn:
     if attempt.exit is None or attempt.publishing or now < attempt.publish_at:
         return attempt, ()
     if now < attempt.give_up_at:
-        return _publish(attempt, None)
+        return _publish(attempt, last=True)
     remark = Remark(
         at=now, agent=agent, job=attempt.order.job, attempt=attempt.order.attempt,
         code=Code.CHECKPOINT_DROPPED,

@@ -109,6 +109,8 @@ class Lost(OfAttempt):
     """The shim died without an exit record; what it left behind was killed."""
 
     at: Instant
+    says: str = ""
+    """The shim's own last words."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,15 +36,16 @@ class Bell:
     def watch(self, folder: Path, *, moves: bool = False) -> bool:
         """Ring for every file that appears in a folder; made when missing; may be repeated.
 
-        With `moves`, `moved` tells which files were renamed into it. False: nothing will ring
-        (no inotify here, or no watches left), so the reader must poll.
+        With `moves`, only for those renamed into it, and `moved` tells which. False: nothing
+        will ring (no inotify here, or no watches left), so the reader must poll.
         """
         if self._inotify is None:
             return False
         if folder not in self._watched:
             folder.mkdir(parents=True, exist_ok=True)
             try:
-                mark = self._inotify.add_watch(folder, _CREATED | _MOVED_HERE | _IS_FOLDER_ONLY)
+                events = _MOVED_HERE if moves else _CREATED | _MOVED_HERE
+                mark = self._inotify.add_watch(folder, events | _IS_FOLDER_ONLY)
             except OSError:
                 return False
             self._watched[folder] = mark

@@ -1,0 +1,84 @@
+"""`python -m cloudwhale.agent`: the program on every machine."""
+
+import argparse
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+from cloudwhale.agent.place import Place
+from cloudwhale.agent.rim import Charge, Rim
+from cloudwhale.agent.state import LEASE_S
+from cloudwhale.clock import SystemClock
+from cloudwhale.mailbox.objects import open_objects
+from cloudwhale.spi.errors import CloudwhaleError
+from cloudwhale.spi.host import add_arguments, options_from
+
+CRASHED = 70  # EX_SOFTWARE; jobs run on under their shims, and the next agent adopts them
+UNUSABLE = 1
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Be the agent of a node until it is time to leave; 0 at once when there is one already."""
+    told = _parser().parse_args(words)
+    place = Place(told.home.expanduser().absolute(), told.node)
+    try:
+        options = options_from(told)
+        if not place.take():
+            return 0
+        os.chdir(place.path)
+        charge = Charge(
+            node=told.node,
+            agent=f"{told.node}-{os.urandom(6).hex()}",
+            options=options,
+            lease_s=told.lease_s,
+            parent=told.parent,
+        )
+        rim = Rim(charge, place, open_objects(told.mailbox), SystemClock())
+    except (CloudwhaleError, OSError) as error:
+        print(f"cloudwhale agent: {error}", file=sys.stderr)
+        return UNUSABLE
+    threading.excepthook = _crash
+
+    def land(number: int, frame: FrameType | None) -> None:
+        rim.land()
+
+    def ring(number: int, frame: FrameType | None) -> None:
+        rim.ring()
+
+    signal.signal(signal.SIGTERM, land)
+    signal.signal(signal.SIGINT, land)
+    signal.signal(signal.SIGCHLD, ring)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # a terminal that closes is no reason to go
+    rim.run()
+    place.leave()
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m cloudwhale.agent",
+        description="Run the jobs of one machine as a controller orders through a mailbox.",
+    )
+    parser.add_argument("--mailbox", required=True, metavar="URL")
+    parser.add_argument("--home", required=True, type=Path, metavar="DIR")
+    parser.add_argument("--node", required=True, metavar="NAME")
+    parser.add_argument("--lease-s", type=float, default=LEASE_S, metavar="SECONDS")
+    parser.add_argument("--parent", type=int, metavar="PID", help="leave when it is gone")
+    add_arguments(parser)
+    return parser
+
+
+def _crash(raised: threading.ExceptHookArgs) -> NoReturn:
+    """End the whole agent when one of its threads fails: half an agent would hold its jobs."""
+    traceback.print_exception(raised.exc_value, file=sys.stderr)
+    os._exit(CRASHED)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,144 @@
+"""Carries out what duty decides; what comes of it is told to duty later."""
+
+import signal
+from typing import TypeAlias
+
+from cloudwhale.agent import actions, closing, launching, preparing, remains, seen
+from cloudwhale.agent.seen import Key
+from cloudwhale.agent.underway import Attempts, Tools, Underway
+from cloudwhale.mailbox.documents import StartOrder
+from cloudwhale.mailbox.sealing import SealBroken
+
+OnAttempt: TypeAlias = (
+    actions.StartShim
+    | actions.KeepStop
+    | actions.Signal
+    | actions.Kill
+    | actions.Publish
+    | actions.Forget
+)
+
+
+class Acting:
+    """Does one action after the other in the rim's thread, slow ones in a pool's."""
+
+    def __init__(self, tools: Tools, attempts: Attempts) -> None:
+        self._tools = tools
+        self._attempts = attempts
+
+    def do(self, action: actions.Action) -> None:
+        """Begin an action, or do it when it is quick."""
+        match action:
+            case actions.Post():
+                self._tools.poster.say(action.report)
+            case actions.Prepare():
+                self._prepare(action.order)
+            case actions.Close():
+                self._close(action)
+            case actions.Repeat():
+                self._repeat(action.key)
+            case actions.Leave():
+                pass  # the rim's own
+            case _:
+                one = self._attempts.here.get(action.key)
+                if one is not None:
+                    self._do_to(one, action)
+
+    def adopt(self, found: seen.Found) -> None:
+        """Go on with an attempt that an earlier agent saw begin; others are prepared anew."""
+        if found.began_at is not None:
+            one = self._attempts.take(found.order, adopted=True)
+            one.began = True
+            self._attempts.listen(one)
+
+    def _do_to(self, one: Underway, action: OnAttempt) -> None:
+        match action:
+            case actions.StartShim():
+                self._start(one)
+            case actions.KeepStop():
+                self._keep_stop(one, action.wish)
+            case actions.Signal():
+                number = signal_number(action.wish.signal)
+                one.folder.tell_shim(f"stop {number} {action.wish.grace_s}")
+            case actions.Kill():
+                one.folder.tell_shim("kill")
+                if action.hard:
+                    remains.kill_shim(one.folder)
+            case actions.Publish():
+                self._publish(one, action)
+            case actions.Forget():
+                old = action.checkpoints
+                self._tools.poster.afterwards(lambda: one.publisher.forget(old))
+
+    def _prepare(self, order: StartOrder) -> None:
+        folder = self._tools.folder((order.job, order.attempt))
+        try:
+            folder.accept(order)
+            one = self._attempts.take(order)
+        except (OSError, ValueError) as trouble:
+            self._tools.tell(preparing.cannot(folder, trouble))
+            return
+        if preparing.needs_time(order):
+            self._tools.pool.do(lambda: self._tools.tell(self._prepared(one)))
+        else:
+            self._tools.tell(self._prepared(one))
+
+    def _prepared(self, one: Underway) -> seen.Prepared | seen.CannotStart:
+        order = one.order
+        told = preparing.prepare(order, one.folder, self._tools.objects)
+        if isinstance(told, seen.CannotStart):
+            return told
+        if order.secrets:
+            try:
+                one.secrets = preparing.opened_secrets(order, self._tools.place.keys()[0])
+            except (SealBroken, OSError) as trouble:
+                return preparing.cannot(one.folder, trouble)
+        one.publisher.begin()
+        return told
+
+    def _start(self, one: Underway) -> None:
+        tools = self._tools
+        self._attempts.listen(one)  # before it is there: it is quicker than we are
+        try:
+            told = launching.description(
+                one.order, one.folder, one.secrets, tools.groups, tools.sizes
+            )
+            one.shim = launching.launch(one.folder, told)
+        except OSError as trouble:
+            one.started = False
+            tools.tell(preparing.cannot(one.folder, trouble))
+        one.secrets.clear()
+
+    def _keep_stop(self, one: Underway, wish: seen.StopWish) -> None:
+        try:
+            one.folder.keep_stop(wish)
+        except OSError:
+            pass  # a full disk: an agent that starts again hears of the stop from the controller
+
+    def _publish(self, one: Underway, action: actions.Publish) -> None:
+        tools = self._tools
+
+        def publish() -> None:
+            now, wall = tools.now(), tools.clock.now()
+            tools.tell(one.publisher.publish(action.seq, now, wall, over=action.last))
+
+        tools.pool.do(publish)
+
+    def _close(self, action: actions.Close) -> None:
+        key = (action.report.job, action.report.attempt)
+        one = self._attempts.let_go(key)
+        tail = one.tail if one is not None and one.started else None
+        self._tools.pool.do(lambda: closing.close(action, self._tools, tail))
+
+    def _repeat(self, key: Key) -> None:
+        report = self._tools.folder(key).ended()
+        if report is not None:
+            self._tools.poster.say(report)
+
+
+def signal_number(name: str) -> int:
+    """Return the number of a signal by name, with or without SIG; one that is unknown is TERM."""
+    plain = name.upper().removeprefix("SIG")
+    if plain.isdecimal():
+        return int(plain)
+    return int(getattr(signal.Signals, f"SIG{plain}", signal.SIGTERM))

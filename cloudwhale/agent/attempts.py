@@ -1,0 +1,229 @@
+"""An attempt's folder on this machine: what its files say, and what they mean after a restart."""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, cast
+
+from pydantic import ValidationError
+
+from cloudwhale.agent.place import write_whole
+from cloudwhale.agent.seen import ExitRecord, Found, Key, StopWish
+from cloudwhale.mailbox.documents import REPORTS, AttemptEnded, StartOrder
+from cloudwhale.model.job import Checkpoint
+from cloudwhale.model.units import Instant
+
+SHIM_SAYS_BYTES = 2000  # of a shim's own errors, the newest
+
+
+@dataclass(frozen=True, slots=True)
+class Pids:
+    """Who runs: process ids, which mean a process together with its start time and the boot."""
+
+    shim: int
+    shim_started: int | None
+    job: int
+    job_started: int | None
+    boot: str
+    began_at: Instant
+    groups: tuple[str, ...]
+    """Control groups that the shim made."""
+
+
+class AttemptFolder:
+    """The files of one attempt; every writing verb raises OSError."""
+
+    def __init__(self, attempts: Path, key: Key) -> None:
+        job, attempt = key
+        self.key = key
+        self.path = attempts / job / str(attempt)
+        self.work = self.path / "work"
+        self.log = self.path / "log"
+        self.ledger = self.path / "published.json"
+        """Which checkpoints of it lie in the store."""
+
+    # -- written by the agent ----------------------------------------------------------------
+
+    def accept(self, order: StartOrder) -> None:
+        """Remember the order, before anything else is done for it."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_whole(self.path / "order.json", order.model_dump_json())
+
+    def keep_stop(self, wish: StopWish) -> None:
+        """Remember that the attempt is to be stopped."""
+        write_whole(self.path / "stop.json", json.dumps(asdict(wish)))
+
+    def mark_ended(self, report: AttemptEnded) -> None:
+        """Remember that the report was posted: nothing more happens to this attempt."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_whole(self.path / "ended", report.model_dump_json())
+
+    def fence_out(self) -> bool:
+        """Make sure that no shim can start the job any more; False when one has."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        try:
+            os.close(os.open(self.path / "begun", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
+        except FileExistsError:
+            return False
+        return True
+
+    def tell_shim(self, line: str) -> bool:
+        """Give the shim an order; False when no shim listens."""
+        try:
+            pipe = os.open(self.path / "control", os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:
+            return False
+        try:
+            os.write(pipe, f"{line}\n".encode())
+        except OSError:
+            return False
+        finally:
+            os.close(pipe)
+        return True
+
+    # -- read --------------------------------------------------------------------------------
+
+    def checkpoints(self, order: StartOrder) -> Path:
+        """Return the job's checkpoint folder; raise ValueError for one outside its workdir."""
+        if order.checkpoint.path is None:
+            return self.path / "checkpoints"
+        parts = PurePosixPath(order.checkpoint.path)
+        if parts.is_absolute() or ".." in parts.parts:
+            raise ValueError(f"{order.checkpoint.path} is not inside the working directory")
+        return self.work / parts
+
+    def order(self) -> StartOrder | None:
+        """Return the order that was accepted, or None."""
+        try:
+            return StartOrder.model_validate_json((self.path / "order.json").read_bytes())
+        except (OSError, ValidationError):
+            return None
+
+    def stop(self) -> StopWish | None:
+        """Return how the attempt is to be stopped, or None."""
+        found = _json(self.path / "stop.json")
+        return None if found is None else StopWish(**found)
+
+    def ended(self) -> AttemptEnded | None:
+        """Return the report of its end, when that was posted."""
+        try:
+            report = REPORTS.validate_json((self.path / "ended").read_bytes())
+        except (OSError, ValidationError):
+            return None
+        return report if isinstance(report, AttemptEnded) else None
+
+    @property
+    def has_ended(self) -> bool:
+        """Say whether the report of its end was posted."""
+        return (self.path / "ended").exists()
+
+    @property
+    def has_begun(self) -> bool:
+        """Say whether a shim ever started the job (or the agent made sure that none can)."""
+        return (self.path / "begun").exists()
+
+    def shim_lives(self) -> bool:
+        """Say whether a shim holds this attempt's lock."""
+        try:
+            lock = os.open(self.path / "shim.lock", os.O_RDWR)
+        except FileNotFoundError:
+            return False
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(lock)
+        return False
+
+    def pids(self) -> Pids | None:
+        """Return who runs, or None when the shim has not said so."""
+        found = _json(self.path / "pids.json")
+        if found is None:
+            return None
+        groups: list[str] = found.pop("groups")
+        return Pids(**found, groups=tuple(groups))
+
+    def exit(self) -> ExitRecord | None:
+        """Return how the job's process ended, or None."""
+        found = _json(self.path / "exit.json")
+        if found is None:
+            return None
+        fields = ("how", "code", "ended_at", "ran_s", "says")
+        return ExitRecord(**{field: found[field] for field in fields})
+
+    def unlogged_bytes(self) -> int:
+        """Return how much output the disk did not take."""
+        found = _json(self.path / "exit.json") or {}
+        return int(found.get("log_unwritten_bytes", 0))
+
+    def shim_says(self) -> str:
+        """Return the last line of what the shim itself complained of; usually empty."""
+        try:
+            text = (self.path / "shim.err").read_bytes()[-SHIM_SAYS_BYTES:]
+        except OSError:
+            return ""
+        lines = text.decode(errors="replace").split("\n")
+        return next((line.strip() for line in reversed(lines) if line.strip()), "")
+
+    def published(self) -> tuple[int, tuple[Checkpoint, ...]]:
+        """Return the highest checkpoint number used, and the checkpoints that lie in the store."""
+        found = _json(self.ledger) or {"seq": 0, "checkpoints": []}
+        checkpoints = tuple(Checkpoint(**one) for one in found["checkpoints"])
+        return int(found["seq"]), checkpoints
+
+
+def known(attempts: Path) -> dict[str, int]:
+    """Return the newest attempt of every job that has a folder here."""
+    newest: dict[str, int] = {}
+    for job, number in _keys(attempts):
+        newest[job] = max(number, newest.get(job, 0))
+    return newest
+
+
+def found(attempts: Path) -> tuple[Found, ...]:
+    """Return the attempts that were accepted and whose end was not posted."""
+    return tuple(_found(attempts))
+
+
+def _found(attempts: Path) -> Iterator[Found]:
+    for key in _keys(attempts):
+        folder = AttemptFolder(attempts, key)
+        order = None if folder.has_ended else folder.order()
+        if order is None:
+            continue
+        pids = folder.pids()
+        began_at = pids.began_at if pids is not None else None
+        if began_at is None and folder.has_begun:
+            began_at = (folder.path / "begun").stat().st_mtime
+        seq, checkpoints = folder.published()
+        yield Found(order, began_at, seq, checkpoints, folder.stop())
+
+
+def ended_folders(attempts: Path) -> Iterator[tuple[Instant, Path]]:
+    """Return the folders of attempts whose end was posted, each with when that was."""
+    for key in _keys(attempts):
+        folder = AttemptFolder(attempts, key).path
+        try:
+            yield (folder / "ended").stat().st_mtime, folder
+        except OSError:
+            continue
+
+
+def _keys(attempts: Path) -> Iterator[Key]:
+    for job in sorted(attempts.iterdir()) if attempts.is_dir() else ():
+        numbers = [int(path.name) for path in job.iterdir() if path.name.isdecimal()]
+        for number in sorted(numbers):
+            yield job.name, number
+
+
+def _json(path: Path) -> dict[str, Any] | None:
+    """Return what a file says, or None when it is not there or is no JSON object."""
+    try:
+        found: object = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return cast(dict[str, Any], found) if isinstance(found, dict) else None

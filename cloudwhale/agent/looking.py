@@ -1,0 +1,107 @@
+"""Looks at the attempts under way: at their files, their shims and what they have saved."""
+
+import math
+from collections.abc import Mapping
+from functools import partial
+
+from cloudwhale.agent import remains, seen
+from cloudwhale.agent.entries import STILL_S
+from cloudwhale.agent.seen import Key
+from cloudwhale.agent.state import Attempt, Phase
+from cloudwhale.agent.underway import Attempts, Tools, Underway, has_ended
+from cloudwhale.clock import wait
+from cloudwhale.model.units import Instant, Seconds
+
+LOOK_EVERY_S: Seconds = 1.0
+KILL_AGAIN_S: Seconds = 5.0
+
+
+class Looking:
+    """Tells duty what has changed since the last look."""
+
+    def __init__(self, tools: Tools, attempts: Attempts) -> None:
+        self._tools = tools
+        self._attempts = attempts
+
+    def look(self) -> None:
+        """Look at every attempt that has a shim; called after each ring."""
+        self._attempts.collect()
+        for folder, name in self._tools.bell.moved():
+            for one in self._attempts.here.values():
+                if folder == one.publisher.checkpoints:
+                    one.publisher.renamed(name)
+                    one.look_at = 0.0
+        for one in self._attempts.here.values():
+            if one.started and not one.over:
+                self._look_at(one)
+
+    def look_for_checkpoints(self, attempts: Mapping[Key, Attempt], now: Instant) -> None:
+        """Look into the checkpoint folders of attempts whose next publish is near."""
+        for key, attempt in attempts.items():
+            one = self._attempts.here.get(key)
+            if one is not None and not one.looking and now >= _look_at(one, attempt):
+                one.looking = True
+                one.look_at = now + LOOK_EVERY_S
+                self._tools.pool.do(partial(self._look_for_checkpoint, one))
+
+    def wakes_at(self, attempts: Mapping[Key, Attempt], now: Instant) -> Instant:
+        """Return when to look next although nothing rings."""
+        times = [
+            _look_at(one, attempts[key])
+            for key, one in self._attempts.here.items()
+            if key in attempts and not one.looking
+        ]
+        if any(one.started and not one.over and self._must_ask(one) for one in self._all()):
+            times.append(now + LOOK_EVERY_S)
+        return min(times, default=math.inf)
+
+    def _all(self) -> list[Underway]:
+        return list(self._attempts.here.values())
+
+    def _must_ask(self, one: Underway) -> bool:
+        """Say whether only asking tells when its shim dies: it is not our child, or no ring."""
+        return one.shim is None or not self._tools.bell.hears_folders
+
+    def _look_at(self, one: Underway) -> None:
+        lives = self._shim_lives(one)  # first: it may write its record and end while we look
+        exit = one.folder.exit()
+        pids = None if one.began else one.folder.pids()
+        if pids is not None:
+            one.began = True
+            self._tools.tell(seen.Began(one.folder.key, pids.began_at))
+        if exit is not None:
+            one.over = True
+            self._tools.tell(seen.Over(one.folder.key, exit))
+        elif not lives:
+            one.over = True
+            self._tools.pool.do(lambda: self._lose(one))
+
+    def _shim_lives(self, one: Underway) -> bool:
+        if one.shim is not None:
+            if not has_ended(one.shim):
+                return True
+            one.shim = None
+        return one.folder.shim_lives()
+
+    def _lose(self, one: Underway) -> None:
+        """Kill what is left, however long that takes: nothing may run on when the end is told."""
+        try:
+            one.folder.fence_out()
+        except OSError:
+            pass  # it has begun, or the disk is full and no shim could begin it either
+        while not remains.kill_remains(one.folder):
+            wait(KILL_AGAIN_S)
+        says = one.folder.shim_says()
+        self._tools.tell(seen.Lost(one.folder.key, self._tools.clock.now(), says))
+
+    def _look_for_checkpoint(self, one: Underway) -> None:
+        whole = one.publisher.look(self._tools.now())
+        one.looking = False
+        if whole is not None:
+            self._tools.tell(whole)
+
+
+def _look_at(one: Underway, attempt: Attempt) -> Instant:
+    if attempt.phase is not Phase.RUNNING or attempt.publishing or one.over:
+        return math.inf
+    return max(one.look_at, attempt.publish_at - STILL_S - LOOK_EVERY_S)

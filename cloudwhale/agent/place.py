@@ -1,0 +1,85 @@
+"""An agent's own folder on a machine: its lock, its key, how far it has read its orders."""
+
+import fcntl
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from cloudwhale.mailbox.sealing import new_key_pair
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTo:
+    """How far the orders were read, and the highest fence seen among them."""
+
+    number: int = 0
+    fence: int = 0
+
+
+class Place:
+    """`<home>/nodes/<node>`: one agent at a time works here."""
+
+    def __init__(self, home: Path, node: str) -> None:
+        self.path = home / "nodes" / node
+        self.attempts = self.path / "attempts"
+        self._lock: int | None = None
+
+    def take(self) -> bool:
+        """Become the agent of this place; False when another agent lives here."""
+        self.attempts.mkdir(parents=True, exist_ok=True)
+        lock = os.open(self.path / "agent.lock", os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            return False
+        os.truncate(lock, 0)
+        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)  # for whoever wants to end us
+        self._lock = lock
+        return True
+
+    def leave(self) -> None:
+        """Let another agent work here."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def keys(self) -> tuple[str, str]:
+        """Return this place's private and public key, base64; made at the first call.
+
+        They stay: an order that was sealed to an agent can be opened by its successor.
+        """
+        path = self.path / "key.json"
+        try:
+            private, public = json.loads(path.read_text())
+        except (OSError, ValueError):
+            private, public = new_key_pair()
+            write_whole(path, json.dumps([private, public]), mode=0o600)
+        return private, public
+
+    def read_to(self) -> ReadTo | None:
+        """Return how far earlier agents have read; None when there were none, or all is lost."""
+        try:
+            found = json.loads((self.path / "read.json").read_text())
+            return ReadTo(int(found["number"]), int(found["fence"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def keep_read_to(self, read_to: ReadTo) -> None:
+        """Remember how far the orders were read; raises OSError."""
+        text = json.dumps({"number": read_to.number, "fence": read_to.fence})
+        write_whole(self.path / "read.json", text)
+
+
+def write_whole(path: Path, text: str, mode: int = 0o644) -> None:
+    """Write a file so that a reader sees all of it or what was there before; raises OSError."""
+    draft = path.with_name(f"{path.name}.new")
+    file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+    try:
+        view = memoryview(text.encode())
+        while view:
+            view = view[os.write(file, view) :]
+    finally:
+        os.close(file)
+    os.rename(draft, path)

@@ -1,0 +1,34 @@
+"""A few threads for what takes time: unpacking, restoring, publishing, merging logs."""
+
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+
+THREADS = 4  # uploads of different jobs overlap; more would only share the same disk and line
+
+
+class Pool:
+    """Does one thing after the other in each of its threads; made as they are needed."""
+
+    def __init__(self) -> None:
+        self._waiting: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        self._idle = threading.Semaphore(0)
+
+    def do(self, task: Callable[[], object]) -> None:
+        """Do something soon; what it raises ends the agent: it has no place to go."""
+        if not self._idle.acquire(blocking=False) and len(self._threads) < THREADS:
+            thread = threading.Thread(target=self._live, name="pool", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+        self._waiting.put(task)
+
+    def close(self) -> None:
+        """Begin nothing more; what is under way is not waited for."""
+        for _ in self._threads:
+            self._waiting.put(None)
+
+    def _live(self) -> None:
+        while (task := self._waiting.get()) is not None:
+            task()
+            self._idle.release()

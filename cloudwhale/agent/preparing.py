@@ -1,0 +1,137 @@
+"""Puts into place what a job needs before it starts: its working directory and its secrets."""
+
+import errno
+import os
+import posixpath
+import shutil
+import tarfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+from cloudwhale.agent.attempts import AttemptFolder
+from cloudwhale.agent.restoring import Broken, restore
+from cloudwhale.agent.seen import CannotStart, Prepared
+from cloudwhale.clock import wait
+from cloudwhale.mailbox.documents import StartOrder
+from cloudwhale.mailbox.objects import Objects
+from cloudwhale.mailbox.sealing import SealBroken, unseal
+from cloudwhale.model.job import Checkpoint
+from cloudwhale.model.units import Seconds
+from cloudwhale.spi.errors import StoreUnusable
+
+STORE_TRIES = 3
+STORE_TRY_AGAIN_S: Seconds = 2.0
+
+_T = TypeVar("_T")
+
+
+def needs_time(order: StartOrder) -> bool:
+    """Say whether something must be fetched or opened before the job can start."""
+    return order.workdir is not None or order.restore is not None or bool(order.secrets)
+
+
+def prepare(order: StartOrder, folder: AttemptFolder, objects: Objects) -> Prepared | CannotStart:
+    """Make the attempt's folders, unpack its workdir, restore its checkpoint.
+
+    Done again, it is done anew: nobody knows how far an agent came that was killed.
+    """
+    try:
+        checkpoints = folder.checkpoints(order)
+        _check_mounts(order)
+        shutil.rmtree(folder.work, ignore_errors=True)
+        folder.work.mkdir(parents=True)
+        if order.workdir is not None:
+            _unpacked(order.workdir, folder, objects)
+        checkpoints.mkdir(parents=True, exist_ok=True)
+    except (ValueError, Broken, StoreUnusable, OSError) as trouble:
+        return cannot(folder, trouble)
+    if order.restore is not None:
+        return _restored(order.restore, checkpoints, folder, objects)
+    return Prepared(folder.key)
+
+
+def opened_secrets(order: StartOrder, private_key: str) -> dict[str, str]:
+    """Return the secrets' values; raise SealBroken when one was sealed to another key."""
+    values: dict[str, str] = {}
+    for name, sealed in order.secrets.items():
+        try:
+            values[name] = unseal(sealed, private_key)
+        except SealBroken as error:
+            raise SealBroken(f"the secret {name} cannot be opened here: {error}") from error
+    return values
+
+
+def cannot(folder: AttemptFolder, trouble: Exception) -> CannotStart:
+    """Say why an attempt cannot start."""
+    full = isinstance(trouble, OSError) and trouble.errno in (errno.ENOSPC, errno.EDQUOT)
+    says = trouble.says if isinstance(trouble, StoreUnusable) else str(trouble)
+    return CannotStart(folder.key, "disk-full" if full else "start-failed", says)
+
+
+def _restored(
+    checkpoint: Checkpoint, checkpoints: Path, folder: AttemptFolder, objects: Objects
+) -> Prepared | CannotStart:
+    try:
+        _patiently(lambda: restore(checkpoint, checkpoints, folder.path / "restoring", objects))
+    except (Broken, StoreUnusable, OSError) as trouble:
+        why = cannot(folder, trouble)
+        return why if why.how == "disk-full" else CannotStart(why.key, "restore-failed", why.says)
+    return Prepared(folder.key)
+
+
+def _unpacked(key: str, folder: AttemptFolder, objects: Objects) -> None:
+    archive = folder.path / "workdir.tar.gz"
+    found = _patiently(lambda: objects.get_file(key, archive))
+    try:
+        if found is None:
+            raise Broken(f"the working directory {key} is not in the store any more")
+        if found not in key:
+            raise Broken(f"the working directory {key} is damaged: its sha256 is {found}")
+        _extract(archive, folder.work)
+    finally:
+        archive.unlink(missing_ok=True)
+
+
+def _extract(archive: Path, into: Path) -> None:
+    try:
+        with tarfile.open(archive, "r:gz") as tar:
+            # Checked by ourselves: Debian 12's Python has no extraction filters yet.
+            tar.extraction_filter = lambda member, _: member
+            tar.extractall(into, members=_harmless(tar))
+    except (tarfile.TarError, EOFError) as error:
+        raise Broken(f"the working directory cannot be unpacked: {error}") from error
+
+
+def _harmless(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
+    """Return the members; raise Broken for one that would lie outside, or is no plain thing."""
+    for member in tar:
+        if not (member.isreg() or member.isdir() or member.issym()):
+            raise Broken(f"the working directory holds {member.name}, which is no plain file")
+        paths = [member.name]
+        if member.issym():
+            paths.append(posixpath.join(posixpath.dirname(member.name), member.linkname))
+        for path in paths:
+            plain = posixpath.normpath(path)
+            if plain.startswith("/") or plain == ".." or plain.startswith("../"):
+                raise Broken(f"the working directory holds {member.name}, which leads out of it")
+        yield member
+
+
+def _check_mounts(order: StartOrder) -> None:
+    """A plain process sees the host's paths as they are: no other name can be given to them."""
+    for host, inside in order.mounts.items():
+        if inside.split(":", 1)[0] != host:
+            raise ValueError(f"a plain process cannot see {host} as {inside}; write {host}: {host}")
+        if not os.path.exists(host):
+            raise ValueError(f"{host} is not on this machine")
+
+
+def _patiently(ask: Callable[[], _T]) -> _T:
+    """Ask the store, again a few times when it does not answer; then raise StoreUnusable."""
+    for _ in range(STORE_TRIES - 1):
+        try:
+            return ask()
+        except StoreUnusable:
+            wait(STORE_TRY_AGAIN_S)
+    return ask()

@@ -1,0 +1,189 @@
+"""The agent's loop: sees, asks its duty, does; the only place where the three meet."""
+
+import os
+import sys
+import threading
+from collections import deque
+from dataclasses import dataclass
+from functools import partial
+
+from cloudwhale.agent import attempts, seen
+from cloudwhale.agent.acting import Acting
+from cloudwhale.agent.cgroups import groups
+from cloudwhale.agent.duty import duty, wakes_at
+from cloudwhale.agent.launching import Sizes
+from cloudwhale.agent.logs import LogThread, flush_s
+from cloudwhale.agent.looking import Looking
+from cloudwhale.agent.orders import OrderReader
+from cloudwhale.agent.place import Place, ReadTo
+from cloudwhale.agent.pool import Pool
+from cloudwhale.agent.poster import Poster
+from cloudwhale.agent.state import LEASE_S, AgentState
+from cloudwhale.agent.storewatch import StoreWatch
+from cloudwhale.agent.tidying import tidy
+from cloudwhale.agent.underway import Attempts, Tools
+from cloudwhale.mailbox.bell import Bell
+from cloudwhale.mailbox.box import inbox_from
+from cloudwhale.mailbox.documents import Left
+from cloudwhale.mailbox.objects import Objects
+from cloudwhale.model.units import Instant, Seconds
+from cloudwhale.spi.clock import Clock
+from cloudwhale.spi.host import Hierarchies, HostOptions, facts
+
+LAND_S: Seconds = 20.0  # of the 30 that a provider waits for us: the rest is for the last uploads
+GOODBYE_S: Seconds = 5.0
+TIDY_EVERY_S: Seconds = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What an agent is started with."""
+
+    node: str
+    agent: str
+    """Incarnation: a name that no other start has."""
+    options: HostOptions = HostOptions()
+    lease_s: Seconds = LEASE_S
+    parent: int | None = None
+    """Process that started us: when it is gone and there is nothing to do, we go."""
+    sizes: Sizes = Sizes()
+
+
+class Rim:
+    """One agent, from its start to its end."""
+
+    def __init__(self, charge: Charge, place: Place, objects: Objects, clock: Clock) -> None:
+        self._charge = charge
+        self._place = place
+        self._clock = clock
+        self._start = (clock.now(), clock.steady())
+        self._seen: deque[tuple[seen.Seen | str, int | None]] = deque()
+        self._bell = Bell()
+        self._state = AgentState(charge.node, charge.agent, lease_s=charge.lease_s)
+        self._store = StoreWatch(place.path / "heard", self._now(), self._tell)
+        inbox = inbox_from(objects, charge.node)
+        tools = Tools(
+            place=place,
+            objects=objects,
+            clock=clock,
+            now=self._now,
+            tell=self._tell,
+            bell=self._bell,
+            pool=Pool(),
+            poster=Poster(inbox, clock, lambda works: self._store.heard(self._now(), works=works)),
+            logs=LogThread(flush_s(objects)),
+            groups=groups(Hierarchies.of_this_process()),
+            sizes=charge.sizes,
+        )
+        self._tools = tools
+        under_way = Attempts(tools)
+        self._acting = Acting(tools, under_way)
+        self._looking = Looking(tools, under_way)
+        self._orders = OrderReader(objects, charge.node, self._read)
+        self._landing = threading.Event()
+        self._tidy_at: Instant = 0.0
+
+    def land(self) -> None:
+        """Stop every job as its rule says, then leave; from a signal handler or a thread."""
+        self._landing.set()
+        self._bell.ring()
+
+    def ring(self) -> None:
+        """Look at once; from a signal handler or a thread."""
+        self._bell.ring()
+
+    def run(self) -> None:
+        """Work until it is time to leave."""
+        self._wake()
+        self._tools.logs.start()
+        self._tools.poster.start()
+        while not self._state.left:
+            self._turn()
+        self._orders.close()
+        self._tools.logs.close()
+        self._tools.poster.say(Left(at=self._clock.now(), agent=self._charge.agent))
+        self._tools.poster.drain(GOODBYE_S)
+        self._tools.poster.close()
+        self._tools.pool.close()
+
+    # -- one turn ----------------------------------------------------------------------------
+
+    def _turn(self) -> None:
+        now = self._now()
+        attempts_now = self._state.attempts
+        due = min(
+            wakes_at(self._state),
+            self._looking.wakes_at(attempts_now, now),
+            self._store.wakes_at(),
+        )
+        if not self._seen:
+            self._bell.wait(max(0.0, due - now))
+        self._look()
+        while self._seen:
+            self._meet(*self._seen.popleft())
+        self._step(seen.Tick())
+        self._looking.look_for_checkpoints(self._state.attempts, self._now())
+
+    def _look(self) -> None:
+        now = self._now()
+        self._looking.look()
+        self._store.look(now)
+        if self._landing.is_set() and self._state.land_until is None:
+            self._step(seen.LeaveAsked(LAND_S))
+        if self._charge.parent is not None and not self._state.orphaned:
+            if os.getppid() != self._charge.parent:
+                self._step(seen.Orphaned())
+        if now >= self._tidy_at:
+            self._tidy_at = now + TIDY_EVERY_S
+            self._tools.pool.do(partial(tidy, self._place.attempts, self._clock.now()))
+
+    def _meet(self, event: seen.Seen | str, number: int | None) -> None:
+        if isinstance(event, str):
+            print(f"cloudwhale agent: {event}", file=sys.stderr, flush=True)
+        else:
+            self._step(event)
+        if number is not None:
+            self._keep_read_to(number)
+
+    def _step(self, event: seen.Seen) -> None:
+        self._state, todo = duty(self._state, event, self._now())
+        for action in todo:
+            self._acting.do(action)
+
+    # -- what comes in -----------------------------------------------------------------------
+
+    def _wake(self) -> None:
+        read_to = self._place.read_to()
+        found = attempts.found(self._place.attempts)
+        if not found:
+            self._store.fresh(self._now())
+        for one in found:
+            self._acting.adopt(one)
+        woke = seen.Woke(
+            facts=facts(self._place.path, self._charge.options),
+            public_key=self._place.keys()[1],
+            found=found,
+            newest=attempts.known(self._place.attempts),
+            fence=read_to.fence if read_to is not None else 0,
+        )
+        self._step(woke)
+        self._orders.start(read_to)
+
+    def _tell(self, event: seen.Seen) -> None:
+        self._seen.append((event, None))
+        self._bell.ring()
+
+    def _read(self, number: int, order: seen.Ordered | str) -> None:
+        self._seen.append((order, number))
+        self._bell.ring()
+
+    def _keep_read_to(self, number: int) -> None:
+        try:
+            self._place.keep_read_to(ReadTo(number, self._state.fence))
+        except OSError as error:
+            # Read again after a restart: every order is obeyed once, however often it is read.
+            print(f"cloudwhale agent: {error}", file=sys.stderr, flush=True)
+
+    def _now(self) -> Instant:
+        wall, steady = self._start
+        return wall + self._clock.steady() - steady

@@ -1,0 +1,327 @@
+"""One job under its shim: from its description to its exit record."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import resource
+import select
+import time  # noqa: TID251 - the standard library alone: there is no clock to be asked here
+
+from cloudwhale.agent import shim_processes as processes
+from cloudwhale.agent.shim_json import encoded
+from cloudwhale.agent.shim_limits import WATCH_EVERY_S, Limits
+from cloudwhale.agent.shim_log import Masks, Segments
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from cloudwhale.agent.shim_json import Plain
+
+PIPE_BYTES = 1 << 20  # room for a burst of output while the disk is slow
+READ_BYTES = 1 << 18
+REAP_EVERY_S = 5.0  # orphans of a job are reaped so often; they cost a table entry until then
+LEFTOVER_S = 1.0  # what outlives the job's process is asked to end, and killed after this
+HARD_EVERY_S = 0.05
+RECORD_BYTES = 4096  # kept free on the disk for the exit record
+NOT_FOUND = 127  # what a shell answers when there is no such command
+
+
+class ShimJob:
+    """A job that runs; not used twice."""
+
+    def __init__(self, folder: str, wanted: Mapping[str, Any]) -> None:
+        self._folder = folder
+        self._wanted = wanted
+        name = f"cloudwhale-{wanted['job']}-{wanted['attempt']}-{os.getpid()}"
+        self._limits = Limits(wanted["limits"], name)
+        self._masks = Masks([os.fsencode(secret) for secret in wanted["secrets"]])
+        sizes = wanted["log"]
+        self._log = Segments(f"{folder}/log", sizes["segment"], sizes["head"], sizes["tail"])
+        self._control = _control(folder)
+        self._output, self._job_output = os.pipe()
+        self._poll = select.poll()
+        self._main = 0
+        self._code: int | None = None
+        self._stop_at: float | None = None
+        """When what is left is killed, once a stop was asked for."""
+        self._stopping = False
+        self._killed = False
+        self._out_of_memory = False
+        self._began_at = 0.0
+        self._began = 0.0
+        """The same, by a clock that nobody sets."""
+        self._watched_at = 0.0
+
+    def run(self) -> None:
+        """Run set-up and command, leave nothing behind, write the exit record."""
+        _keep_room(self._folder)
+        os.set_blocking(self._output, False)
+        _enlarge(self._output)
+        self._poll.register(self._output, select.POLLIN)
+        self._poll.register(self._control, select.POLLIN)
+        self._began_at, self._began = time.time(), time.monotonic()
+        how, says = self._phases()
+        self._sweep()
+        self._drain()
+        self._log.write(self._masks.rest())
+        self._log.close()
+        self._record(how, says)
+        for _ in range(20):
+            if self._limits.close():
+                break
+            time.sleep(HARD_EVERY_S)
+
+    # -- the job's process -------------------------------------------------------------------
+
+    def _phases(self) -> tuple[str, str]:
+        """Run what there is to run; say how it ended, in a word and a sentence."""
+        try:
+            setup = self._wanted["setup"]
+            if setup and self._ended_with(setup) != 0:
+                return self._judged("setup-failed")
+            if setup and self._stopping:
+                return "exited", "stopped before its command began"
+            self._ended_with(self._wanted["command"])
+        except OSError as error:
+            self._code = None
+            return "start-failed", f"{error.filename}: {error.strerror}"
+        return self._judged("exited")
+
+    def _ended_with(self, command: str) -> int:
+        wanted = self._wanted
+        self._code = None
+        self._main = processes.start(
+            command, wanted["cwd"], wanted["env"], self._job_output, self._limits.enter
+        )
+        self._write_pids()
+        ended = _descriptor_of(self._main)
+        if ended is not None:
+            self._poll.register(ended, select.POLLIN)
+        while self._code is None:
+            self._turn(REAP_EVERY_S if ended is not None else HARD_EVERY_S)
+        if ended is not None:
+            self._poll.unregister(ended)
+            os.close(ended)
+        return self._code
+
+    def _turn(self, at_most_s: float) -> None:
+        """Wait for output, an order of the agent, an end, or a time; do what it asks for."""
+        if self._limits.watches:
+            at_most_s = min(at_most_s, WATCH_EVERY_S)
+        if self._stop_at is not None:
+            at_most_s = min(at_most_s, max(0.0, self._stop_at - time.monotonic()))
+        for descriptor, _ in self._poll.poll(1000 * at_most_s):
+            if descriptor == self._output:
+                self._read()
+            elif descriptor == self._control:
+                self._obey()
+        self._reap()
+        self._watch()
+        if self._stop_at is not None and time.monotonic() >= self._stop_at:
+            self._stop_at = None
+            self._kill()
+
+    def _reap(self) -> bool:
+        """Collect every process that has ended; say whether there is none left at all."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return True
+            if pid == 0:
+                return False
+            if pid == self._main and self._code is None:
+                code = os.waitstatus_to_exitcode(status)
+                self._code = code if code >= 0 else 128 - code
+
+    def _watch(self) -> None:
+        now = time.monotonic()
+        if not self._limits.watches or now < self._watched_at + WATCH_EVERY_S:
+            return
+        self._watched_at = now
+        used = processes.memory_bytes(processes.descendants(os.getpid()))
+        if self._limits.memory_bytes is not None and used > self._limits.memory_bytes:
+            self._out_of_memory = True
+            self._kill()
+
+    # -- what the agent wants ----------------------------------------------------------------
+
+    def _obey(self) -> None:
+        for line in os.read(self._control, READ_BYTES).decode().splitlines():
+            match line.split():
+                case ["stop", number, grace_s]:
+                    self._stop(int(number), float(grace_s))
+                case ["kill"]:
+                    self._kill()
+                case _:
+                    continue
+
+    def _stop(self, number: int, grace_s: float) -> None:
+        if self._stopping:
+            return  # an agent that was started again says it again
+        self._stopping = True
+        self._stop_at = time.monotonic() + grace_s
+        if self._code is None:
+            _signal_group(self._main, number)
+
+    def _kill(self) -> None:
+        self._killed = True
+        processes.send(processes.descendants(os.getpid()), processes.SIGNAL_KILL)
+
+    def _sweep(self) -> None:
+        """End what the job's process left behind; after a stop it may still be saving."""
+        if self._reap():
+            return
+        hard_at = time.monotonic() + LEFTOVER_S
+        if not self._stopping and not self._killed:
+            processes.send(processes.descendants(os.getpid()), processes.SIGNAL_TERM)
+        while not self._reap():
+            saving = self._stopping and self._stop_at is not None
+            if self._killed or (not saving and time.monotonic() >= hard_at):
+                self._kill()
+            self._turn(HARD_EVERY_S)
+
+    # -- output and records ------------------------------------------------------------------
+
+    def _read(self) -> bool:
+        try:
+            piece = os.read(self._output, READ_BYTES)
+        except BlockingIOError:
+            return False
+        self._log.write(self._masks.masked(piece))
+        return bool(piece)
+
+    def _drain(self) -> None:
+        os.close(self._job_output)
+        while self._read():
+            pass
+
+    def _write_pids(self) -> None:
+        own, main = os.getpid(), self._main
+        text = encoded(
+            {
+                "shim": own,
+                "shim_started": processes.started_at(own),
+                "job": main,
+                "job_started": processes.started_at(main),
+                "boot": processes.boot_id(),
+                "began_at": self._began_at,
+                "groups": self._limits.folders,
+            }
+        )
+        try:
+            _write_whole(f"{self._folder}/pids.json", text)
+        except OSError:
+            pass  # the disk is full; the job's processes can be found by their environment too
+
+    def _judged(self, otherwise: str) -> tuple[str, str]:
+        """Say how a process ended: a failure with a known cause is told by its cause."""
+        last = self._last_line()
+        if self._code == 0:
+            return "exited", ""
+        if self._out_of_memory or self._limits.killed():
+            most = self._limits.memory_bytes or 0
+            return "oom", f"it needed more than its {most / 2**30:.2f} GiB of memory"
+        if any(_is_full(path, self._wanted["full_below"]) for path in self._wanted["full_paths"]):
+            return "disk-full", f"the disk was full; it said last: {last}"
+        if self._code == NOT_FOUND and ("not found" in last or "No such file" in last):
+            return "not-found", last
+        said = f"; it said last: {last}" if last else ""
+        return otherwise, f"its process ended with {self._code}{said}"
+
+    def _last_line(self) -> str:
+        while self._read():
+            pass
+        text = self._log.newest.decode(errors="replace")
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        return lines[-1][-300:] if lines else ""
+
+    def _record(self, how: str, says: str) -> None:
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        record: dict[str, Plain] = {
+            "how": how,
+            "code": self._code,
+            "says": says,
+            "ended_at": time.time(),
+            "ran_s": time.monotonic() - self._began,
+            "cpu_s": used.ru_utime + used.ru_stime,
+            "peak_memory_bytes": self._limits.peak_bytes() or used.ru_maxrss * 1024,
+            "memory_guard": self._limits.guard,
+            "limits_say": self._limits.says,
+            "log_bytes": self._log.written,
+            "log_unwritten_bytes": self._log.unwritten,
+        }
+        _fill_room(self._folder, encoded(record), self._log)
+
+
+def _control(folder: str) -> int:
+    """Make the pipe that the agent writes orders into; open for writing too, so it never ends."""
+    path = f"{folder}/control"
+    if not os.path.exists(path):
+        os.mkfifo(path, 0o600)
+    return os.open(path, os.O_RDWR | os.O_NONBLOCK)
+
+
+def _descriptor_of(pid: int) -> int | None:
+    """Return what becomes readable when a process ends; None on kernels before 5.3."""
+    try:
+        return os.pidfd_open(pid)
+    except OSError:
+        return None
+
+
+def _enlarge(pipe: int) -> None:
+    try:
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+    except OSError:
+        pass  # the user's share of pipe memory is used up; the usual 64 KiB do
+
+
+def _signal_group(leader: int, number: int) -> None:
+    try:
+        os.killpg(leader, number)
+    except ProcessLookupError:
+        pass
+
+
+def _is_full(path: str, below_bytes: int) -> bool:
+    try:
+        found = os.statvfs(path)
+    except OSError:
+        return False
+    return found.f_bavail * found.f_frsize < below_bytes
+
+
+def _keep_room(folder: str) -> None:
+    """Take the room for the exit record while there is some: a full disk must not hide the end."""
+    try:
+        with open(f"{folder}/exit.new", "wb") as file:
+            file.write(b" " * RECORD_BYTES)
+    except OSError:
+        pass  # full already; the end gives log files up for it
+
+
+def _fill_room(folder: str, text: str, log: Segments) -> None:
+    """Write the exit record into its room and give it its name."""
+    body = text.encode().ljust(RECORD_BYTES)
+    while True:
+        try:
+            file = os.open(f"{folder}/exit.new", os.O_WRONLY | os.O_CREAT, 0o644)
+            try:
+                os.pwrite(file, body, 0)
+            finally:
+                os.close(file)
+            os.rename(f"{folder}/exit.new", f"{folder}/exit.json")
+            return
+        except OSError:
+            if not log.give_way():
+                raise
+
+
+def _write_whole(path: str, text: str) -> None:
+    with open(f"{path}.new", "w") as file:
+        file.write(text)
+    os.rename(f"{path}.new", path)
