@@ -177,7 +177,11 @@ def test_a_body_that_is_no_value_is_named(tmp_path: Path) -> None:
 
 def test_the_database_is_for_its_owner_only(tmp_path: Path) -> None:
     store = opened(tmp_path / "new" / "home")
-    assert store.file.parent.stat().st_mode & 0o077 == 0
+    store.append(submitted(a_job("a")))
+    modes = [
+        path.stat().st_mode & 0o077 for path in (store.file.parent, *store.file.parent.iterdir())
+    ]
+    assert set(modes) == {0}
 
 
 @pytest.mark.parametrize("folder", ["a b", "50% done", "why?", "a#b"])

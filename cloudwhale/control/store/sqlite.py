@@ -37,15 +37,20 @@ def path_of(url: str) -> Path:
 
 
 def make_place(file: Path) -> None:
-    """Make the file's folder, for its owner only; raise StoreUnusable when it cannot hold it."""
+    """Make the file and its folder where they are missing, readable by their owner only.
+
+    Raise StoreUnusable when that cannot be, or on a network file system.
+    """
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        refuse_network(file, mount_table())
+        if not file.exists():
+            file.touch(mode=0o600)  # jobs carry environments, and those carry passwords
     except OSError as error:
         raise StoreUnusable(
-            f"{file.parent} cannot be made: {error.strerror}",
-            "Choose another place with CLOUDWHALE_HOME.",
+            f"{file} cannot be made: {error.strerror}",
+            "Make its folder writable, or choose another place with CLOUDWHALE_HOME.",
         ) from error
-    refuse_network(file, mount_table())
 
 
 def engine_of(file: Path, busy_timeout_s: Seconds) -> Engine:
