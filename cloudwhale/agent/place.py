@@ -6,7 +6,12 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from cloudwhale.clock import wait
 from cloudwhale.mailbox.sealing import new_key_pair
+from cloudwhale.model.units import Seconds
+
+TRIES = 10
+TRY_AGAIN_S: Seconds = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +34,7 @@ class Place:
         """Become the agent of this place; False when another agent lives here."""
         self.attempts.mkdir(parents=True, exist_ok=True)
         lock = os.open(self.path / "agent.lock", os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not _locked(lock):
             os.close(lock)
             return False
         os.truncate(lock, 0)
@@ -70,6 +73,16 @@ class Place:
         """Remember how far the orders were read; raises OSError."""
         text = json.dumps({"number": read_to.number, "fence": read_to.fence})
         write_whole(self.path / "read.json", text)
+
+
+def _locked(lock: int) -> bool:
+    for _ in range(TRIES):
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            wait(TRY_AGAIN_S)  # somebody may only be asking whether we live
+    return False
 
 
 def write_whole(path: Path, text: str, mode: int = 0o644) -> None:

@@ -1,0 +1,224 @@
+"""This host as a provider: one owned machine, whose agent is a process of its own session."""
+
+import fcntl
+import os
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+from cloudwhale.model.node import Facts
+from cloudwhale.model.offer import Offer
+from cloudwhale.model.units import Instant
+from cloudwhale.spi.errors import Unreachable
+from cloudwhale.spi.host import Hierarchies, facts, options_in
+from cloudwhale.spi.provider import Check, LaunchRequest, Leftover, Machine
+
+LEAST_FREE_GIB = 1.0
+OLDEST_PYTHON = (3, 11)
+SHELL = "/bin/bash"
+
+
+class LocalProvider:
+    """The machine that we run on: it has no price, and nobody but its owner ends it."""
+
+    def __init__(self, mailbox: str, home: Path, node: str, options: Sequence[str] = ()) -> None:
+        self._mailbox = mailbox
+        self._home = home
+        self._node = node
+        self._options = tuple(options)
+        self._child: int | None = None
+        """The agent that we started, until it has ended and was collected."""
+
+    def offers(self, now: Instant) -> Sequence[Offer]:
+        """Return nothing: what is owned is not rented."""
+        return ()
+
+    def launch(self, request: LaunchRequest) -> Machine:
+        """Start the agent unless one runs; raise Unreachable when that is not possible."""
+        if not _runs_agents():
+            raise Unreachable(
+                f"agents do not run on {sys.platform}", "Add a Linux machine as a node."
+            )
+        if not self._agent_lives() and not self._child_lives():
+            try:
+                self._child = self._started(request)
+            except OSError as error:
+                raise Unreachable(
+                    f"the agent of {request.node} cannot be started: {error.strerror}",
+                    f"Is {request.home} writable, and the disk not full?",
+                ) from error
+        return self._machine()
+
+    def machines(self) -> Sequence[Machine]:
+        """Return this host, running while an agent works here."""
+        return (self._machine(),)
+
+    def extend(self, machine: str, stop_at: Instant) -> Instant | Literal["fixed"]:
+        """Answer that it is fixed: an owned machine has no stop of its own."""
+        return "fixed"
+
+    def terminate(self, machine: str) -> None:
+        """Tell the agent to land its jobs and to go; the host itself stays."""
+        pid = self._agent_pid() if machine == self._node else None
+        if pid is None or not self._agent_lives():
+            return
+        try:
+            os.kill(pid, signal.SIGTERM)
+        except ProcessLookupError:
+            return
+
+    def leftovers(self) -> Sequence[Leftover]:
+        """Return the jobs that run here while no agent does: the next agent adopts them."""
+        if self._agent_lives():
+            return ()
+        return tuple(
+            Leftover(id=str(lock.parent), what="a job without an agent", node=self._node)
+            for lock in sorted(self._place.glob("attempts/*/*/shim.lock"))
+            if _is_held(lock)
+        )
+
+    def check(self) -> Sequence[Check]:
+        """Look at Python, shell, control groups and disk."""
+        return (_python(), _shell(), _groups(), self._disk())
+
+    # -- the agent ---------------------------------------------------------------------------
+
+    @property
+    def _place(self) -> Path:
+        return self._home / "nodes" / self._node
+
+    @cached_property
+    def _facts(self) -> Facts:
+        return facts(self._place, options_in(self._options))
+
+    def _machine(self) -> Machine:
+        child = self._child_lives()  # collects it when it has ended
+        state: Literal["starting", "running", "gone"] = "starting" if child else "gone"
+        if self._agent_lives():
+            state = "running"
+        return Machine(id=self._node, node=self._node, state=state, facts=self._facts)
+
+    def _agent_lives(self) -> bool:
+        return _is_held(self._place / "agent.lock")
+
+    def _agent_pid(self) -> int | None:
+        try:
+            return int((self._place / "agent.lock").read_text())
+        except (OSError, ValueError):
+            return None
+
+    def _child_lives(self) -> bool:
+        if self._child is None:
+            return False
+        try:
+            pid, _ = os.waitpid(self._child, os.WNOHANG)
+        except ChildProcessError:
+            pid = self._child
+        if pid:
+            self._child = None
+        return self._child is not None
+
+    def _started(self, request: LaunchRequest) -> int:
+        place = Path(request.home) / "nodes" / request.node
+        place.mkdir(parents=True, exist_ok=True)
+        words = [
+            sys.executable,
+            "-P",  # nothing in the folder we happen to stand in is mistaken for a module
+            "-m",
+            "cloudwhale.agent",
+            f"--mailbox={request.mailbox}",
+            f"--home={request.home}",
+            f"--node={request.node}",
+            f"--parent={os.getpid()}",
+            *self._options,
+        ]
+        append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        return os.posix_spawn(
+            sys.executable,
+            words,
+            os.environ,
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_OPEN, 1, str(place / "agent.log"), append, 0o644),
+                (os.POSIX_SPAWN_DUP2, 1, 2),
+            ],
+            setsid=True,
+        )
+
+    def _disk(self) -> Check:
+        free_gib = self._facts.disk_gib
+        says = f"{free_gib:.1f} GiB free in {self._home}"
+        if free_gib < LEAST_FREE_GIB:
+            remedy = "Free some, or set CLOUDWHALE_HOME to a folder on another disk."
+            return Check(name="disk", state="failed", says=says, remedy=remedy)
+        return Check(name="disk", state="ok", says=says)
+
+
+def _runs_agents() -> bool:
+    return sys.platform.startswith("linux")
+
+
+def _is_held(lock: Path) -> bool:
+    """Say whether some process holds a lock."""
+    try:
+        descriptor = os.open(lock, os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+# -- rows for `doctor` -----------------------------------------------------------------------
+
+
+def _python() -> Check:
+    version = ".".join(str(part) for part in sys.version_info[:3])
+    if sys.version_info[:2] < OLDEST_PYTHON:
+        remedy = "Install Python 3.11 or newer."
+        return Check(name="python", state="failed", says=version, remedy=remedy)
+    if not _runs_agents():
+        return Check(
+            name="python",
+            state="failed",
+            says=f"{version} on {sys.platform}, where agents do not run",
+            remedy="Let this host be the controller, and add a Linux machine as a node.",
+        )
+    return Check(name="python", state="ok", says=f"{version} at {sys.executable}")
+
+
+def _shell() -> Check:
+    if os.access(SHELL, os.X_OK):
+        return Check(name="shell", state="ok", says=SHELL)
+    remedy = "Install bash if your commands need it."
+    return Check(name="shell", state="warning", says="jobs run in /bin/sh", remedy=remedy)
+
+
+def _groups() -> Check:
+    kinds = list(_kinds(Hierarchies.of_this_process()))
+    if kinds:
+        return Check(name="cgroups", state="ok", says=", ".join(kinds))
+    return Check(
+        name="cgroups",
+        state="warning",
+        says="this user can make none: memory is watched, and CPU is not limited",
+        remedy="Run the agent as root, or as a systemd unit with Delegate=yes.",
+    )
+
+
+def _kinds(hierarchies: Hierarchies) -> Iterator[str]:
+    for controller in ("cpu", "memory"):
+        if any(os.access(folder, os.W_OK) for folder in hierarchies.lineage(controller)[:1]):
+            yield f"{controller} by version 1"
+    for folder in hierarchies.lineage(""):
+        given = (folder / "cgroup.subtree_control").read_text().split()
+        if {"cpu", "memory"} <= set(given) and os.access(folder, os.W_OK):
+            yield "cpu and memory by version 2"
+            return
