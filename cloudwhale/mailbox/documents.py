@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import ConfigDict, Field, TypeAdapter
 
 from cloudwhale.model.job import Checkpoint, CheckpointRule, Ending
 from cloudwhale.model.node import Device, Facts
@@ -197,5 +197,7 @@ class Manifest(Document):
     files: tuple[ManifestFile, ...]
 
 
-ORDERS: TypeAdapter[AnyOrder] = TypeAdapter(AnyOrder)
-REPORTS: TypeAdapter[AnyReport] = TypeAdapter(AnyReport)
+# Built when first used: an agent reads orders, a controller reports, and commands neither.
+_LATER = ConfigDict(defer_build=True)
+ORDERS: TypeAdapter[AnyOrder] = TypeAdapter(AnyOrder, config=_LATER)
+REPORTS: TypeAdapter[AnyReport] = TypeAdapter(AnyReport, config=_LATER)
