@@ -265,6 +265,7 @@ def main(words: list[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, ask_to_stop)
     options = _options(words)
     training = Training(options.seed, options.lr, options.hidden, options.batch)
+    say(f"learning rate {options.lr:g}, seed {options.seed}, {options.steps} steps")
     try:
         resume(training, options.checkpoints)
     except OtherTraining as error:
