@@ -14,7 +14,7 @@ from cloudwhale.control.executor import Executor, Where
 from cloudwhale.control.store.lock import HolderLock
 from cloudwhale.control.timeline import Timeline
 from cloudwhale.control.watcher import Watcher
-from cloudwhale.mailbox.bell import Bell
+from cloudwhale.mailbox.bell import Bell, Rang
 from cloudwhale.model.units import Seconds
 from cloudwhale.settings import Settings
 from cloudwhale.spi.errors import CloudwhaleError, Fenced, StoreUnusable
@@ -102,19 +102,18 @@ class ControllerHost:
         found = desks.providers(self._settings)
         effects = ThreadedEffects(bell.ring)
         controller = _controller(desk, found, effects)
-        rung, due, version = True, 0.0, -1
+        rang, due, version = Rang(anything=True, folder=True), 0.0, -1
         while not self._stop.is_set():
             now = desk.clock.now()
-            if rung or now >= due or self._version(desk) != version:
-                if not rung:
-                    rung = not bell.hears_folders
-                due = self._tick(controller, rung=rung, now=now)
+            if rang.anything or now >= due or self._version(desk) != version:
+                # Only a folder means mail: an effect that ended must not start the next look.
+                due = self._tick(controller, rung=rang.folder, now=now)
                 version = self._version(desk)
                 self._watch(desk, bell)
                 if self._until_empty and _is_empty(desk):
                     self._leave_agents = False
                     break
-            rung = bell.wait(min(POLL_S, max(0.0, due - now)))
+            rang = bell.wait(min(POLL_S, max(0.0, due - now)))
         if not self._leave_agents and _is_empty(desk):
             controller.let_agents_go()
         effects.close()

@@ -5,12 +5,20 @@ import select
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from cloudwhale.model.units import Seconds
 
 _CREATED, _MOVED_HERE = 0x100, 0x80  # IN_CREATE, IN_MOVED_TO of inotify(7)
 _IS_FOLDER_ONLY = 0x01000000  # IN_ONLYDIR
+_STAGING = "#"  # obstore writes `name#1` and links it to its name when it is whole
+
+
+class Rang(NamedTuple):
+    """What woke a waiter: anything at all, and whether a new file was among it."""
+
+    anything: bool
+    folder: bool
 
 
 class Bell:
@@ -76,8 +84,8 @@ class Bell:
         except BlockingIOError:
             pass  # the pipe is full of rings already
 
-    def wait(self, at_most_s: Seconds, also: Sequence[int] = ()) -> bool:
-        """Wait; say whether something rang. `also`: file descriptors that ring when readable."""
+    def wait(self, at_most_s: Seconds, also: Sequence[int] = ()) -> Rang:
+        """Wait; say what rang. `also`: file descriptors that ring when readable."""
         mine: list[int] = [self._read]
         if self._inotify is not None:
             mine.append(self._inotify.fileno())
@@ -85,14 +93,19 @@ class Bell:
         if self._read in ready:
             while _drained(self._read):
                 pass
+        folder = False
         if self._inotify is not None and self._inotify.fileno() in ready:
-            self._hear(self._inotify)
-        return bool(ready)
+            folder = self._hear(self._inotify)
+        return Rang(bool(ready), folder)
 
-    def _hear(self, inotify: Any) -> None:
+    def _hear(self, inotify: Any) -> bool:
+        """Say whether a whole file has appeared, not only one that is still being written."""
+        whole = False
         for event in inotify.read(timeout=0):
+            whole = whole or _STAGING not in event.name
             if event.mask & _MOVED_HERE and event.wd in self._moves:
                 self._moved.append((self._moves[event.wd], event.name))
+        return whole
 
     def close(self) -> None:
         """Let go of the descriptors."""
