@@ -8,7 +8,8 @@ import select
 import subprocess
 import sys
 import termios
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,9 @@ from typing import Any
 import psutil
 
 from cloudwhale.clock import SystemClock, wait
+from cloudwhale.control.store import open_store, sqlite_url
+from cloudwhale.model.job import Job
+from cloudwhale.spi.store import JobQuery
 
 LIMIT_S = 60.0  # far more than anything here takes on a machine that others use too
 COMMAND = [sys.executable, "-m", "cloudwhale"]
@@ -84,14 +88,16 @@ class Shell:
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
 
-    def jobs(self) -> list[dict[str, Any]]:
-        """Every job, newest first."""
-        found: list[dict[str, Any]] = self("ps", "--all", "--json").document["jobs"]
-        return found
+    def jobs(self) -> Sequence[Job]:
+        """Every job, newest first; looked up without a command, which would take longer."""
+        if not (self.home / "cloudwhale.db").exists():
+            return []
+        with closing(open_store(sqlite_url(self.home), may_migrate=False)) as store:
+            return store.jobs(JobQuery())
 
     def states(self) -> dict[str, str]:
         """State by name of job."""
-        return {job["name"]: job["state"] for job in self.jobs()}
+        return {job.spec.name: job.state.value for job in self.jobs()}
 
     def until_state(self, name: str, state: str) -> None:
         """Wait until a job is in a state."""

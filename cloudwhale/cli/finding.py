@@ -55,13 +55,7 @@ def one_run(store: Store, word: str | None) -> Run:
     Raise NotFound.
     """
     if word is None:
-        live = store.jobs(JobQuery(states=LIVE, limit=1))
-        if not live:
-            raise NotFound(
-                "Nothing runs or waits that could be followed.",
-                "`cloudwhale run FILE` starts something; `cloudwhale ps` shows what ended.",
-            )
-        word = live[0].run
+        word = _newest_live_run(store)
     run = store.run(word)
     if run is None:
         job = one_job(store, word)
@@ -69,6 +63,19 @@ def one_run(store: Store, word: str | None) -> Run:
     if run is None:
         raise _no_job(store, word)
     return run
+
+
+def _newest_live_run(store: Store) -> str:
+    live = store.jobs(JobQuery(states=LIVE, limit=1))
+    if live:
+        return live[0].run
+    newest = store.jobs(JobQuery(limit=1))
+    raise NotFound(
+        "Nothing runs or waits that could be followed.",
+        f"`cloudwhale attach {newest[0].run}` prints the receipt of the newest run."
+        if newest
+        else "`cloudwhale run FILE` starts something.",
+    )
 
 
 def _no_job(store: Store, word: str) -> NotFound:

@@ -1,4 +1,4 @@
-"""Commands that start nothing: help, refusals, empty homes, documents."""
+"""Commands that start nothing: refusals, empty homes, documents."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,40 +6,12 @@ from pathlib import Path
 import pytest
 from shell import Shell
 
-COMMANDS = (
-    "run submit plan attach cancel pause resume ps logs explain replay nodes doctor version "
-    "controller"
-).split()
-
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Iterator[Shell]:
     typed = Shell(tmp_path)
     yield typed
     typed.close()
-
-
-def test_help_lists_every_command(shell: Shell) -> None:
-    said = shell("--help")
-    assert said.code == 0
-    listed = {line.split()[0] for line in said.out.splitlines() if line.startswith("  ")}
-    assert set(COMMANDS) <= listed
-    assert max(map(len, said.out.splitlines())) <= 80
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_help_with_an_example(shell: Shell, command: str) -> None:
-    said = shell(command, "--help")
-    assert said.code == 0
-    _, _, examples = said.out.partition("Examples:")
-    assert f"cloudwhale {command}" in examples
-
-
-@pytest.mark.parametrize(
-    "words", [(), ("frobnicate",), ("run",), ("ps", "--frob"), ("ps", "--state", "asleep")]
-)
-def test_wrong_usage_ends_with_two(shell: Shell, words: tuple[str, ...]) -> None:
-    assert shell(*words).code == 2
 
 
 def test_a_new_home_is_empty_and_says_what_to_do(shell: Shell) -> None:

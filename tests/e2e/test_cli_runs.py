@@ -116,9 +116,9 @@ def test_a_follower_that_is_told_to_go_loses_nothing(
     assert follower.returncode == 128 + number
     assert "cloudwhale attach run-" in out
     (tmp_path / "gate").touch()
-    back = shell("attach")
+    back = shell("attach", out.split("cloudwhale attach ")[1].split()[0])
     assert back.code == 0
-    assert "ended" in back.out.splitlines()
+    assert "1 of 1 job completed" in back.out
     until("all that was left behind to end by itself", lambda: shell.processes() == [])
 
 
@@ -140,7 +140,8 @@ def test_the_same_command_takes_up_an_unfinished_run(shell: Shell, tmp_path: Pat
 
 
 def _holder(shell: Shell) -> int:
-    return int((shell.home / "controller.lock").read_text().split()[1] or 0)
+    said = (shell.home / "controller.lock").read_text().split()
+    return int(said[1]) if said else 0
 
 
 def test_a_second_follower_takes_over_when_the_first_is_killed(
@@ -156,7 +157,7 @@ def test_a_second_follower_takes_over_when_the_first_is_killed(
     (tmp_path / "gate").touch()
     out, _ = second.communicate(timeout=60)
     assert second.returncode == 0, out
-    assert shell.jobs()[0]["attempt"] == 1
+    assert shell.jobs()[0].attempt == 1
 
 
 def test_what_was_submitted_is_worked_off_until_nothing_is_left(shell: Shell) -> None:
@@ -191,7 +192,7 @@ def test_a_waiting_job_says_why_and_starts_when_that_is_changed(
     first = shell.start("run", "-y", file)
     shell.until_state("first", "running")
     second = shell.start("run", "-y", a_file(shell, "second", "true", full))
-    until("the reason to be told", lambda: shell.jobs()[0]["reason"])
+    until("the reason to be told", lambda: shell.jobs()[0].reason)
     story = shell("explain", "second").out
     assert "[no-room-now]" in story
     assert "why not there: 1 node refused" in story
