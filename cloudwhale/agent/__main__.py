@@ -11,6 +11,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
+from cloudwhale.agent.launching import NORMAL, Sizes
 from cloudwhale.agent.place import Place
 from cloudwhale.agent.rim import Charge, Rim
 from cloudwhale.agent.state import LEASE_S
@@ -23,7 +24,7 @@ CRASHED = 70  # EX_SOFTWARE; jobs run on under their shims, and the next agent a
 UNUSABLE = 1
 
 
-def main(words: Sequence[str] | None = None) -> int:
+def main(words: Sequence[str] | None = None, sizes: Sizes = NORMAL) -> int:
     """Be the agent of a node until it is time to leave; 0 at once when there is one already."""
     told = _parser().parse_args(words)
     place = Place(told.home.expanduser().absolute(), told.node)
@@ -38,6 +39,7 @@ def main(words: Sequence[str] | None = None) -> int:
             options=options,
             lease_s=told.lease_s,
             parent=told.parent,
+            sizes=sizes,
         )
         rim = Rim(charge, place, open_objects(told.mailbox), SystemClock())
     except (CloudwhaleError, OSError) as error:

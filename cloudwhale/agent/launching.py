@@ -29,6 +29,9 @@ class Sizes:
     full_below: int = 1 << 20
 
 
+NORMAL = Sizes()
+
+
 def environment(
     order: StartOrder, checkpoints: Path, secrets: Mapping[str, str], ours: Mapping[str, str]
 ) -> dict[str, str]:

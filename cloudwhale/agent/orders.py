@@ -1,15 +1,16 @@
 """Reads the orders of one node: at once where the store is a folder, else every two seconds."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from pydantic import ValidationError
 
 from cloudwhale.agent.place import ReadTo
 from cloudwhale.agent.seen import Ordered
 from cloudwhale.mailbox.bell import Bell
-from cloudwhale.mailbox.box import inbox_from, orders_to
-from cloudwhale.mailbox.documents import ORDERS
+from cloudwhale.mailbox.box import orders_to
+from cloudwhale.mailbox.documents import ORDERS, LeaveOrder
 from cloudwhale.mailbox.objects import Objects
 from cloudwhale.model.units import Seconds
 from cloudwhale.spi.errors import StoreUnusable
@@ -17,8 +18,9 @@ from cloudwhale.spi.errors import StoreUnusable
 POLL_S: Seconds = 2.0  # architecture.md 5
 POLL_FOLDER_S: Seconds = 10.0  # where the folder rings, this is only for a ring that got lost
 
-Tell = Callable[[int, Ordered | str], None]
-"""Told the number of an order and the order, or why it cannot be read."""
+Told: TypeAlias = tuple[Ordered | str, int]
+"""An order, or why it cannot be read, and its number."""
+Tell: TypeAlias = Callable[[Sequence[Told]], None]
 
 
 class OrderReader:
@@ -26,20 +28,20 @@ class OrderReader:
 
     def __init__(self, objects: Objects, node: str, tell: Tell) -> None:
         self._box = orders_to(objects, node)
-        self._inbox = inbox_from(objects, node)
         self._tell = tell
         self._bell = Bell()
         self._folder = None if objects.folder is None else objects.folder / "orders" / node
         self._next = 1
-        self._missed_to: int | None = 0
+        self._missed_to = 0
+        self._held: list[Told] = []
         self._skipped = False
         self._ended = False
         self._thread = threading.Thread(target=self._live, name="orders", daemon=True)
 
-    def start(self, read_to: ReadTo | None) -> None:
-        """Begin after what earlier agents have read; None: ask the store whether there were any."""
-        self._next = 1 if read_to is None else read_to.number + 1
-        self._missed_to = 0 if read_to is not None else None
+    def start(self, read_to: ReadTo) -> None:
+        """Begin after what earlier agents have read."""
+        self._next = read_to.number + 1
+        self._missed_to = read_to.missed_to
         self._thread.start()
 
     def close(self) -> None:
@@ -55,6 +57,7 @@ class OrderReader:
             try:
                 if self._read_next():
                     continue
+                self._give()
             except StoreUnusable:
                 rings = False  # the folder may have been removed, and its watch with it
             if self._folder is not None and not rings:
@@ -63,21 +66,30 @@ class OrderReader:
             self._bell.wait(POLL_FOLDER_S if rings else POLL_S)
 
     def _read_next(self) -> bool:
-        if self._missed_to is None:
-            self._missed_to = self._orders_before_us()
         body = self._box.read(self._next)
         if body is None and not self._skipped:
             body = self._first_kept()
         if body is None:
             return False
-        number, self._next = self._next, self._next + 1
+        order = self._understood(body)
+        self._held.append((order, self._next))
+        self._next += 1
+        if not isinstance(order, Ordered) or not isinstance(order.order, LeaveOrder):
+            self._give()
+        return True
+
+    def _give(self) -> None:
+        """Tell what was read, at once: an order to leave is held back for what comes after it."""
+        held, self._held = self._held, []
+        if held:
+            self._tell(held)
+
+    def _understood(self, body: bytes) -> Ordered | str:
         try:
             order = ORDERS.validate_json(body)
         except ValidationError as error:
-            self._tell(number, f"order {number} cannot be read: {error.errors()[0]['msg']}")
-        else:
-            self._tell(number, Ordered(order, missed=number <= self._missed_to))
-        return True
+            return f"order {self._next} cannot be read: {error.errors()[0]['msg']}"
+        return Ordered(order, missed=self._next <= self._missed_to)
 
     def _first_kept(self) -> bytes | None:
         """Return the first order that is still there, once: old ones are deleted, unread or not."""
@@ -88,10 +100,3 @@ class OrderReader:
                 self._next = number
                 return body
         return None
-
-    def _orders_before_us(self) -> int:
-        """Return up to which number orders were given to agents whose memory is gone.
-
-        An agent that was here has said something; if none has, every order is for us.
-        """
-        return self._box.newest() if self._inbox.newest() else 0

@@ -3,7 +3,7 @@
 import fcntl
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from cloudwhale.clock import wait
@@ -20,6 +20,8 @@ class ReadTo:
 
     number: int = 0
     fence: int = 0
+    missed_to: int = 0
+    """Up to here orders were given to agents whose memory is gone: they must not be obeyed."""
 
 
 class Place:
@@ -65,14 +67,13 @@ class Place:
         """Return how far earlier agents have read; None when there were none, or all is lost."""
         try:
             found = json.loads((self.path / "read.json").read_text())
-            return ReadTo(int(found["number"]), int(found["fence"]))
+            return ReadTo(**{name: int(found[name]) for name in ("number", "fence", "missed_to")})
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
     def keep_read_to(self, read_to: ReadTo) -> None:
         """Remember how far the orders were read; raises OSError."""
-        text = json.dumps({"number": read_to.number, "fence": read_to.fence})
-        write_whole(self.path / "read.json", text)
+        write_whole(self.path / "read.json", json.dumps(asdict(read_to)))
 
 
 def _locked(lock: int) -> bool:

@@ -4,17 +4,18 @@ import os
 import sys
 import threading
 from collections import deque
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 from cloudwhale.agent import attempts, seen
 from cloudwhale.agent.acting import Acting
 from cloudwhale.agent.cgroups import groups
 from cloudwhale.agent.duty import duty, wakes_at
-from cloudwhale.agent.launching import Sizes
+from cloudwhale.agent.launching import NORMAL, Sizes
 from cloudwhale.agent.logs import LogThread, flush_s
 from cloudwhale.agent.looking import Looking
-from cloudwhale.agent.orders import OrderReader
+from cloudwhale.agent.orders import OrderReader, Told
 from cloudwhale.agent.place import Place, ReadTo
 from cloudwhale.agent.pool import Pool
 from cloudwhale.agent.poster import Poster
@@ -22,16 +23,19 @@ from cloudwhale.agent.state import LEASE_S, AgentState
 from cloudwhale.agent.storewatch import StoreWatch
 from cloudwhale.agent.tidying import tidy
 from cloudwhale.agent.underway import Attempts, Tools
+from cloudwhale.clock import wait
 from cloudwhale.mailbox.bell import Bell
-from cloudwhale.mailbox.box import inbox_from
+from cloudwhale.mailbox.box import inbox_from, orders_to
 from cloudwhale.mailbox.documents import Left
 from cloudwhale.mailbox.objects import Objects
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.spi.clock import Clock
-from cloudwhale.spi.host import Hierarchies, HostOptions, facts
+from cloudwhale.spi.errors import StoreUnusable
+from cloudwhale.spi.host import AS_IT_IS, Hierarchies, HostOptions, facts
 
 LAND_S: Seconds = 20.0  # of the 30 that a provider waits for us: the rest is for the last uploads
 GOODBYE_S: Seconds = 5.0
+STORE_AGAIN_S: Seconds = 2.0
 TIDY_EVERY_S: Seconds = 3600.0
 
 
@@ -42,11 +46,11 @@ class Charge:
     node: str
     agent: str
     """Incarnation: a name that no other start has."""
-    options: HostOptions = HostOptions()
+    options: HostOptions = AS_IT_IS
     lease_s: Seconds = LEASE_S
     parent: int | None = None
     """Process that started us: when it is gone and there is nothing to do, we go."""
-    sizes: Sizes = Sizes()
+    sizes: Sizes = NORMAL
 
 
 class Rim:
@@ -81,6 +85,7 @@ class Rim:
         self._looking = Looking(tools, under_way)
         self._orders = OrderReader(objects, charge.node, self._read)
         self._landing = threading.Event()
+        self._read_to = ReadTo()
         self._tidy_at: Instant = 0.0
 
     def land(self) -> None:
@@ -153,7 +158,7 @@ class Rim:
     # -- what comes in -----------------------------------------------------------------------
 
     def _wake(self) -> None:
-        read_to = self._place.read_to()
+        self._read_to = read_to = self._place.read_to() or self._first_read_to()
         found = attempts.found(self._place.attempts)
         if not found:
             self._store.fresh(self._now())
@@ -164,22 +169,40 @@ class Rim:
             public_key=self._place.keys()[1],
             found=found,
             newest=attempts.known(self._place.attempts),
-            fence=read_to.fence if read_to is not None else 0,
+            fence=read_to.fence,
         )
         self._step(woke)
         self._orders.start(read_to)
+
+    def _first_read_to(self) -> ReadTo:
+        """Return where a new place begins: after all orders, if an agent was here before it.
+
+        That one said something; what it was ordered may have been done, so it is not done again.
+        """
+        objects, node = self._tools.objects, self._charge.node
+        while not self._landing.is_set():
+            try:
+                heard = inbox_from(objects, node).newest()
+                self._read_to = ReadTo(missed_to=orders_to(objects, node).newest() if heard else 0)
+                break
+            except StoreUnusable as error:
+                print(f"cloudwhale agent: {error}", file=sys.stderr, flush=True)
+                wait(STORE_AGAIN_S, self._landing)
+        self._place.keep_read_to(self._read_to)
+        return self._read_to
 
     def _tell(self, event: seen.Seen) -> None:
         self._seen.append((event, None))
         self._bell.ring()
 
-    def _read(self, number: int, order: seen.Ordered | str) -> None:
-        self._seen.append((order, number))
+    def _read(self, orders: Sequence[Told]) -> None:
+        self._seen.extend(orders)
         self._bell.ring()
 
     def _keep_read_to(self, number: int) -> None:
         try:
-            self._place.keep_read_to(ReadTo(number, self._state.fence))
+            self._read_to = replace(self._read_to, number=number, fence=self._state.fence)
+            self._place.keep_read_to(self._read_to)
         except OSError as error:
             # Read again after a restart: every order is obeyed once, however often it is read.
             print(f"cloudwhale agent: {error}", file=sys.stderr, flush=True)

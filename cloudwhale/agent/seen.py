@@ -58,8 +58,6 @@ class Woke:
     newest: Mapping[str, int] = field(default_factory=dict[str, int])
     """Newest attempt of every job that was ever accepted here."""
     fence: int = 0
-    forgot: bool = False
-    """There were agents of this node before, but nothing of what they did is left here."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,9 @@ class HostOptions(Value):
     labels: dict[str, str] = {}
 
 
+AS_IT_IS = HostOptions()
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Let a command line say what a user says of a host."""
     parser.add_argument("--device", action="append", default=[], metavar='"2x RTX4090 24GB"')

@@ -1,0 +1,166 @@
+"""Agents and shims are killed while jobs run: nothing is lost, run twice, or left behind."""
+
+import os
+import signal
+from pathlib import Path
+
+from live_agent import LiveAgent, a_start, a_stop, until
+
+from cloudwhale.mailbox.documents import (
+    AttemptEnded,
+    AttemptStarted,
+    Joined,
+    LeaveOrder,
+)
+
+
+def test_an_agent_that_was_killed_is_succeeded_by_one_that_goes_on(agent: LiveAgent) -> None:
+    agent.start()
+    agent.post(a_start(command="echo begun; while [ ! -e go ]; do sleep 0.02; done; echo over"))
+    agent.wait_for(AttemptStarted)
+    agent.kill()
+    agent.start()
+    assert agent.joined_again(2).attempts == (("job", 1),)
+    (agent.folder().work / "go").touch()
+    assert agent.ended().exit_code == 0
+    assert agent.log() == b"begun\nover\n"
+    assert agent.end() == 0
+    assert len(agent.all_of(AttemptEnded)) == 1
+
+
+def test_a_job_that_ended_while_no_agent_lived_is_reported_by_the_next(agent: LiveAgent) -> None:
+    agent.start()
+    agent.post(a_start(command="echo begun; sleep 0.2; echo over; exit 9"))
+    agent.wait_for(AttemptStarted)
+    agent.kill()
+    until(lambda: agent.folder().exit(), "the shim writes the exit record by itself")
+    assert agent.all_of(AttemptEnded) == []
+    agent.start()
+    end = agent.ended()
+    assert (end.how, end.exit_code, agent.log()) == ("exited", 9, b"begun\nover\n")
+
+
+def test_an_agent_that_dies_again_and_again_reports_each_end_once_it_can(agent: LiveAgent) -> None:
+    agent.start()
+    for number in range(6):
+        agent.post(a_start(f"job-{number}", command="echo ran >> ran; sleep 0.05"))
+        agent.kill()
+        agent.start()
+    for number in range(6):
+        assert agent.ended(f"job-{number}").exit_code == 0
+        assert (agent.folder(f"job-{number}").work / "ran").read_text() == "ran\n"
+
+
+def test_a_stop_goes_on_after_the_agent_was_killed_in_the_middle(agent: LiveAgent) -> None:
+    agent.start()
+    agent.post(a_start(command="trap 'echo asked' TERM; echo ready; while :; do sleep 0.05; done"))
+    agent.wait_for_output(b"ready")
+    agent.post(a_stop(grace_s=1.0))
+    agent.wait_for_output(b"asked")
+    agent.kill()
+    until(lambda: agent.folder().exit(), "the shim kills it after the grace without an agent")
+    agent.start()
+    end = agent.ended()
+    assert (end.how, end.exit_code) == ("stopped", 128 + signal.SIGKILL)
+    assert agent.log().count(b"asked") == 1
+
+
+def test_a_shim_that_is_killed_takes_its_job_with_it(agent: LiveAgent) -> None:
+    agent.start()
+    agent.post(a_start(command="(setsid sleep 300 &); sleep 300 & echo ready; wait"))
+    agent.wait_for_output(b"ready")
+    os.kill(agent.pids().shim, signal.SIGKILL)
+    end = agent.ended()
+    assert (end.how, end.exit_code) == ("shim-lost", None)
+    assert "the shim that watched the job died" in end.says
+    assert [pid for pid in agent.processes() if pid != agent.process.pid] == []
+    assert agent.log() == b"ready\n"
+
+
+def test_a_shim_that_died_while_no_agent_lived_is_found_out(agent: LiveAgent) -> None:
+    agent.start()
+    agent.post(a_start(command="echo ready; sleep 300"))
+    agent.wait_for(AttemptStarted)
+    agent.kill()
+    os.kill(agent.pids().shim, signal.SIGKILL)
+    agent.start()
+    assert agent.ended().how == "shim-lost"
+
+
+def test_a_shim_that_is_stopped_cannot_hold_a_job_for_ever(agent: LiveAgent) -> None:
+    agent.start()
+    agent.post(a_start(command="echo ready; sleep 300"))
+    agent.wait_for_output(b"ready")
+    os.kill(agent.pids().shim, signal.SIGSTOP)
+    agent.post(a_stop(grace_s=0.2))
+    assert agent.ended().how == "stopped"
+
+
+def test_orders_given_to_an_agent_whose_memory_is_gone_are_not_obeyed_again(
+    agent: LiveAgent, tmp_path: Path
+) -> None:
+    agent.start()
+    agent.post(a_start(command="echo ran"))
+    agent.ended()
+    agent.end()
+    (agent.home / "nodes").rename(tmp_path / "forgotten")
+    agent.start()
+    agent.joined_again(2)
+    until(lambda: len(agent.all_of(AttemptEnded)) == 2, "the order was answered again")
+    assert (agent.all_of(AttemptEnded)[1].how, len(agent.all_of(AttemptStarted))) == (
+        "start-failed",
+        1,
+    )
+    agent.post(a_start("next"))
+    assert agent.ended("next").exit_code == 0
+
+
+def test_a_newer_attempt_waits_for_nobody_and_is_refused_while_the_older_runs(
+    agent: LiveAgent,
+) -> None:
+    agent.start()
+    agent.post(a_start(command="echo ready; sleep 300"))
+    agent.wait_for_output(b"ready")
+    agent.post(a_start(command="echo twice", attempt=2))
+    end = agent.ended(attempt=2)
+    assert (end.how, end.says) == ("start-failed", "attempt 1 of the job still runs here")
+    agent.post(a_stop())
+    assert agent.ended().how == "stopped"
+
+
+def test_an_agent_whose_starter_is_gone_stays_while_it_has_work(agent: LiveAgent) -> None:
+    agent.options = ["--parent=1"]
+    agent.start()
+    agent.post(a_start(command="sleep 0.3"))
+    assert agent.ended().exit_code == 0
+    assert agent.process.poll() is None
+
+
+def test_an_order_to_leave_is_taken_back_by_the_next_order_to_start(agent: LiveAgent) -> None:
+    agent.start()
+    agent.wait_for(Joined)
+    agent.process.send_signal(signal.SIGSTOP)  # so that it reads all three at once
+    agent.post(LeaveOrder(at=0.0, fence=1, request_id="leave"))
+    agent.post(a_start())
+    agent.process.send_signal(signal.SIGCONT)
+    assert agent.ended().exit_code == 0
+
+
+def test_when_the_store_is_silent_for_the_lease_jobs_stop_before_it_ends(
+    agent: LiveAgent, tmp_path: Path
+) -> None:
+    agent.options = ["--lease-s=4"]
+    agent.start()
+    agent.post(a_start(command="trap 'date +%s.%N > stopped; exit 0' TERM\n"
+                               "echo ready; while true; do sleep 0.05; done"))  # fmt: skip
+    agent.wait_for_output(b"ready")
+    agent.wait_for(AttemptStarted)
+    mailbox = tmp_path / "mailbox"
+    (mailbox / "inbox").rename(tmp_path / "away")
+    (mailbox / "inbox").write_text("not a folder: every write fails")
+    until(lambda: agent.folder().exit(), "the job was stopped")
+    (mailbox / "inbox").unlink()
+    (tmp_path / "away").rename(mailbox / "inbox")
+    end = agent.ended()
+    assert end.how == "stopped"
+    assert "the store was silent for" in end.says
