@@ -60,7 +60,12 @@ class Code(StrEnum):
     # notes
     CHECKPOINT_LATE = "checkpoint-late"
     STALE_ATTEMPT = "stale-attempt"
+    STALE_FENCE = "stale-fence"
+    CHECKPOINT_DROPPED = "checkpoint-dropped"
+    LOG_SHORTENED = "log-shortened"
     CLOCK_WENT_BACK = "clock-went-back"
+    CANNOT_ACT = "cannot-act"
+    PLAN_REFUSED = "plan-refused"
     FINISHED = "finished"
 
 

@@ -17,6 +17,8 @@ GiB: TypeAlias = float
 
 MICRO_PER_USD = 1_000_000
 
+NOTHING = MicroUsd(0)
+
 
 def micro_usd(dollars: Decimal | int | str) -> MicroUsd:
     """Return dollars as whole micro-dollars; raise ValueError for what is not a finite number."""
