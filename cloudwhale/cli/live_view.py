@@ -70,7 +70,7 @@ class LiveView:
         if since_s < (REDRAW_SOONEST_S if self._changed else REDRAW_S):
             return
         seen = Seen(self._run, jobs, self._last, MicroUsd(0), now)
-        self._live.update(picture(seen, self._console.height), refresh=True)
+        self._live.update(picture(seen, self._console.width, self._console.height), refresh=True)
         self._drawn_at, self._changed = now, False
 
     def say(self, text: str) -> None:

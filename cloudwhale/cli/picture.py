@@ -8,20 +8,20 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from cloudwhale.model.job import ENDED, HOLDS_A_PLACE, Job, JobState
+from cloudwhale.model.job import HOLDS_A_PLACE, Job, JobState
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import Instant, MicroUsd
 from cloudwhale.reporting.bars import bar, taken
-from cloudwhale.reporting.drawn import STYLES
+from cloudwhale.reporting.drawn import NARROW, STYLES
 from cloudwhale.reporting.figures import counted, money, watch
 from cloudwhale.reporting.receipt import ran_s
-from cloudwhale.reporting.sentences import where
+from cloudwhale.reporting.sentences import array_words, where
 from cloudwhale.reporting.tables import MARKS, TONES, counts_line, why
 
 ROWS_MOST = 20
 LINES_BESIDE_ROWS = 7  # two blank lines, the jobs left out, the bar, the foot, the cursor, a spare
-BAR_WIDTH = 24
-NAME_WIDTH = 32
+BAR_WIDTH = 20
+NAME_WIDTH = 44
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +36,13 @@ class Seen:
     now: Instant
 
 
-def picture(seen: Seen, height: int) -> RenderableType:
-    """Draw a run; never taller than the terminal."""
+def picture(seen: Seen, width: int, height: int) -> RenderableType:
+    """Draw a run; never taller or wider than the terminal."""
     if len(seen.jobs) == 1:
         return _one(seen)
     room = max(1, min(ROWS_MOST, height - LINES_BESIDE_ROWS))
     shown = rows_shown(list(seen.jobs.values()), room)
-    parts: list[RenderableType] = [Text(""), _rows(shown, seen)]
+    parts: list[RenderableType] = [Text(""), _rows(shown, seen, arrays=width >= NARROW)]
     left_out = len(seen.jobs) - len(shown)
     if left_out:
         parts.append(Text(f"  and {counted(left_out, 'job')} more", "dim"))
@@ -93,7 +93,7 @@ def _headline(job: Job, now: Instant) -> Text:
     )  # fmt: skip
 
 
-def _rows(jobs: Sequence[Job], seen: Seen) -> Table:
+def _rows(jobs: Sequence[Job], seen: Seen, *, arrays: bool) -> Table:
     # Expanded, so that the last column takes what the others leave and is cut, not they.
     table = Table.grid(padding=(0, 2), expand=True)
     for widest in (1, NAME_WIDTH, None):
@@ -106,7 +106,7 @@ def _rows(jobs: Sequence[Job], seen: Seen) -> Table:
         on = where(job.placement) if job.placement and not job.ended else ""
         table.add_row(
             Text(MARKS[job.state], style),
-            Text(job.id, "" if job.state not in ENDED else "dim"),
+            Text.assemble(job.id, (f"  {array_words(job.spec)}" if arrays else "", "dim")),
             Text(job.state.value, style),
             Text(watch(ran) if job.attempt else ""),
             Text.assemble((f"{on}  " if on else "", "cyan"), (_says(job, seen), "dim")),
@@ -123,10 +123,11 @@ def _says(job: Job, seen: Seen) -> str:
 def _progress(seen: Seen) -> Text:
     ended = sum(job.ended for job in seen.jobs.values())
     counts = Counter(job.state for job in seen.jobs.values())
+    del counts[JobState.COMPLETED]  # the bar says it
     return Text.assemble(
         f"\n{ended} of {counted(len(seen.jobs), 'job')} ended ",
         (bar(taken(ended, len(seen.jobs)), BAR_WIDTH), "cyan"),
-        (f"  {counts_line(counts)}", "dim"),
+        (f"  {counts_line(counts)}" if counts else "", "dim"),
         no_wrap=True, overflow="ellipsis",
     )  # fmt: skip
 

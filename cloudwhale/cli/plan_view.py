@@ -2,15 +2,18 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from cloudwhale.control.preview import Preview, PreviewJob
+from cloudwhale.model.job import JobSpec
 from cloudwhale.model.units import usd
 from cloudwhale.reporting.figures import NOTHING, counted, money
+from cloudwhale.reporting.sentences import array_words
 from cloudwhale.reporting.sheet import Cell, Column, Sheet, Tone, cells
 
 ROWS_MOST = 20
-"""A sweep of thousands is summed up after so many rows."""
+"""A file of thousands of jobs is summed up after so many rows."""
 
 _WORDS: dict[str, tuple[str, Tone]] = {
     "runs-now": ("runs now", "good"),
@@ -19,8 +22,23 @@ _WORDS: dict[str, tuple[str, Tone]] = {
 }
 
 
-def plan_sheet(preview: Preview, said: Sequence[str] = ()) -> Sheet:
-    """Show where each job would go; `said`: sentences on the files it was made from."""
+@dataclass(slots=True)
+class _Group:
+    """Jobs of one name that have the same fate."""
+
+    job: PreviewJob
+    spec: JobSpec
+    count: int = 1
+
+    @property
+    def label(self) -> str:
+        if self.count > 1:
+            return f"{self.job.name} ({self.count:,} jobs)"
+        return " ".join(part for part in (self.job.name, array_words(self.spec)) if part)
+
+
+def plan_sheet(preview: Preview, specs: Sequence[JobSpec], said: Sequence[str] = ()) -> Sheet:
+    """Show where each job would go; `specs` in the same order, `said`: sentences on their files."""
     columns = (
         Column("job"),
         Column("now"),
@@ -29,15 +47,29 @@ def plan_sheet(preview: Preview, said: Sequence[str] = ()) -> Sheet:
         Column("runner-up", optional=True),
         Column("why", gives_way=True),
     )
-    shown = preview.jobs[:ROWS_MOST]
-    return Sheet(columns, tuple(_row(job) for job in shown), notes=(*_notes(preview), *said))
+    groups = _groups(preview.jobs, specs)
+    rows = tuple(_row(group) for group in groups[:ROWS_MOST])
+    return Sheet(columns, rows, notes=(*_notes(preview, groups[ROWS_MOST:]), *said))
 
 
-def _row(job: PreviewJob) -> tuple[Cell, ...]:
+def _groups(jobs: Sequence[PreviewJob], specs: Sequence[JobSpec]) -> list[_Group]:
+    """Put jobs of one name and fate together, where the first of them stood."""
+    groups: dict[object, _Group] = {}
+    for job, spec in zip(jobs, specs, strict=True):
+        fate = (job.name, job.state, job.node, job.devices, job.reason.says, job.reason.change)
+        if fate in groups:
+            groups[fate].count += 1
+        else:
+            groups[fate] = _Group(job, spec)
+    return list(groups.values())
+
+
+def _row(group: _Group) -> tuple[Cell, ...]:
+    job = group.job
     word, tone = _WORDS[job.state]
     change = f"; {job.reason.change}" if job.reason.change and job.state != "runs-now" else ""
     return cells(
-        job.name,
+        group.label,
         Cell(word, tone),
         job.node or NOTHING,
         ", ".join(job.devices) or NOTHING,
@@ -46,13 +78,14 @@ def _row(job: PreviewJob) -> tuple[Cell, ...]:
     )
 
 
-def _notes(preview: Preview) -> list[str]:
+def _notes(preview: Preview, left: Sequence[_Group]) -> list[str]:
     notes: list[str] = []
-    if len(preview.jobs) > ROWS_MOST:
-        left = preview.jobs[ROWS_MOST:]
-        counts = Counter(_WORDS[job.state][0] for job in left)
-        each = ", ".join(f"{count} {word}" for word, count in sorted(counts.items()))
-        notes.append(f"and {counted(len(left), 'job')} more: {each}")
+    if left:
+        counts: Counter[str] = Counter()
+        for group in left:
+            counts[_WORDS[group.job.state][0]] += group.count
+        each = ", ".join(f"{count:,} {word}" for word, count in sorted(counts.items()))
+        notes.append(f"and {counted(counts.total(), 'job')} more: {each}")
     bound = f" of a budget of {money(preview.budget_usd)}" if preview.budget_usd is not None else ""
     if preview.machines:
         notes.append(

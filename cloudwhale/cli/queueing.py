@@ -138,5 +138,6 @@ def plan(paths: Sequence[Path], wishes: Wishes, as_json: bool) -> int:
 
 def show_plan(paper: Paper, made: Preview, sheaves: Sequence[Sheaf]) -> None:
     """Show a plan with what has to be said of the files."""
+    specs = [spec for sheaf in sheaves for spec in sheaf.file.specs]
     said = [note for sheaf in sheaves for note in (*sheaf.file.notes, *sheaf.file.later)]
-    paper.sheet(plan_sheet(made, tuple(dict.fromkeys(said))))
+    paper.sheet(plan_sheet(made, specs, tuple(dict.fromkeys(said))))

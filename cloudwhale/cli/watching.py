@@ -20,7 +20,6 @@ from cloudwhale.control.desk import Desk, open_desk
 from cloudwhale.control.host import ControllerHost, leave_controller_behind
 from cloudwhale.model.job import Job, JobState
 from cloudwhale.model.run import Run
-from cloudwhale.reporting.figures import counted
 from cloudwhale.reporting.receipt import Books, run_keys, run_receipt
 from cloudwhale.reporting.tables import receipt_sheet
 from cloudwhale.settings import Settings
@@ -87,7 +86,7 @@ class Watch:
         made = dry_run(desk, sheaf)
         show_plan(self._paper, made, [sheaf])
         refuse_impossible(made, sheaf)
-        if not options.yes and not agrees(f"Run {counted(len(made.jobs), 'job')} so?"):
+        if not options.yes and not agrees(_question(len(made.jobs))):
             self._paper.say("Nothing was submitted.")
             return None
         return queue(desk, sheaf)
@@ -139,6 +138,10 @@ class Watch:
         for job in jobs:
             if job.state is JobState.PARKED and job.reason is not None:
                 self._paper.say(f"{job.id} is parked. What would change it: {job.reason.change}")
+
+
+def _question(jobs: int) -> str:
+    return "Run this job?" if jobs == 1 else f"Run these {jobs:,} jobs?"
 
 
 def unfinished(desk: Desk, sheaf: Sheaf) -> Run | None:

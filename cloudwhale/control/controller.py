@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from cloudwhale.control.effects import Effects, Result
+from cloudwhale.control.effects import Effects, Key, Result
 from cloudwhale.control.executor import Executor, Posted
 from cloudwhale.control.reports import Reading
 from cloudwhale.control.timeline import JUMP_S, Timeline
@@ -63,7 +63,7 @@ class Controller:
         self._last_tick_at: Instant | None = None
         self._went_back = False
         self._incident = ""
-        self._failing: set[object] = set()
+        self._failing: set[Key] = set()
 
     def tick(self, *, rung: bool = True) -> Instant | None:
         """Take one turn; return when the next is due if nothing rings before, None for never.
@@ -118,31 +118,29 @@ class Controller:
         if result.error is not None:
             return self._failed(result, now)
         self._failing.discard(result.key)
-        match result.value, result.key:
-            case Mail() as mail, _:
+        match result.value:
+            case Mail() as mail:
                 return self._watcher.mail_came(mail, reading, now)
-            case Machines() as seen, _:
+            case Machines() as seen:
                 return self._watcher.machines_came(seen, world, now)
-            case Posted(number=number), ("start", str(job), int(attempt)):
-                return [e.OrderPosted(at=now, job=job, attempt=attempt, number=number)]
-            case Posted(number=number), ("stop", str(job), int(attempt)):
-                return [e.StopPosted(at=now, job=job, attempt=attempt, number=number)]
-            case _, ("wake", str(node)):
-                self._watcher.woken(node)
-        return []
+            case Posted() as posted:
+                return _posted(result.key, posted, now)
+            case _:
+                self._watcher.woken(result.key.subject)
+                return []
 
     def _failed(self, result: Result, now: Instant) -> Iterable[e.Event]:
         """Say once that something cannot be done; it is tried again until it can."""
         if result.key in self._failing or result.error is None:
             return []
         self._failing.add(result.key)
-        verb, subject = result.key[0], result.key[1]  # type: ignore[index]
+        verb, subject, _ = result.key
         reason = Reason(
             code=Code.CANNOT_ACT,
             says=f"cannot {verb} {subject}: {result.error.says}",
             change=result.error.remedy,
         )
-        return [e.Noted(at=now, subject=str(subject), reason=reason)]
+        return [e.Noted(at=now, subject=subject, reason=reason)]
 
     def _note(self, subject: str, code: Code, says: str, now: Instant) -> None:
         noted = e.Noted(at=now, subject=subject, reason=Reason(code=code, says=says))
@@ -202,6 +200,14 @@ class Controller:
         if all(isinstance(step, SETTLES_ITSELF) for step in made.steps):
             # Nothing in it makes room or frees a job, so the same world gives no second step.
             self._planned_version = world.version + len(events)
+
+
+def _posted(key: Key, posted: Posted, now: Instant) -> Iterable[e.Event]:
+    if key.verb == "start":
+        return [e.OrderPosted(at=now, job=key.subject, attempt=key.attempt, number=posted.number)]
+    if key.verb == "stop":
+        return [e.StopPosted(at=now, job=key.subject, attempt=key.attempt, number=posted.number)]
+    return []  # the order to leave: nothing waits for it
 
 
 def _alive(sightings: Mapping[str, Sighting]) -> Mapping[str, bool | None]:

@@ -1,10 +1,10 @@
 """Effects: what takes time is started here, and its result is picked up by a later tick."""
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.spi.errors import CloudwhaleError
@@ -14,11 +14,19 @@ FIRST_RETRY_S: Seconds = 0.5
 LONGEST_RETRY_S: Seconds = 30.0
 
 
+class Key(NamedTuple):
+    """What an effect does to what; the same key is never under way twice."""
+
+    verb: str
+    subject: str
+    attempt: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Effect:
     """One thing to do, known by its key; doing it twice changes nothing more."""
 
-    key: Hashable
+    key: Key
     do: Callable[[], object]
 
 
@@ -26,7 +34,7 @@ class Effect:
 class Result:
     """What came of an effect: a value or an error, never both."""
 
-    key: Hashable
+    key: Key
     value: object = None
     error: CloudwhaleError | None = None
 
@@ -55,9 +63,9 @@ class _Retries:
     """Remembers which effects have failed and when they may be tried again."""
 
     def __init__(self) -> None:
-        self._failed: dict[Hashable, tuple[int, Instant]] = {}
+        self._failed: dict[Key, tuple[int, Instant]] = {}
 
-    def blocks(self, key: Hashable, now: Instant) -> bool:
+    def blocks(self, key: Key, now: Instant) -> bool:
         return key in self._failed and now < self._failed[key][1]
 
     def seen(self, result: Result, now: Instant) -> Result:
@@ -79,8 +87,8 @@ class ThreadedEffects:
     def __init__(self, ring: Callable[[], None]) -> None:
         self._ring = ring
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="effect")
-        self._ended: SimpleQueue[tuple[Hashable, Future[object]]] = SimpleQueue()
-        self._under_way: set[Hashable] = set()
+        self._ended: SimpleQueue[tuple[Key, Future[object]]] = SimpleQueue()
+        self._under_way: set[Key] = set()
         self._retries = _Retries()
 
     def start(self, effect: Effect, now: Instant) -> bool:
@@ -92,7 +100,7 @@ class ThreadedEffects:
         future.add_done_callback(lambda ended: self._end(effect.key, ended))
         return True
 
-    def _end(self, key: Hashable, future: Future[object]) -> None:
+    def _end(self, key: Key, future: Future[object]) -> None:
         self._ended.put((key, future))
         self._ring()
 

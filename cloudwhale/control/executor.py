@@ -1,9 +1,9 @@
 """Carries out one checked plan: an effect for each step that needs one; it never chooses."""
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from cloudwhale.control.effects import Effect, Effects
+from cloudwhale.control.effects import Effect, Effects, Key
 from cloudwhale.control.orders import leave_order, start_order, stop_order
 from cloudwhale.control.secrets import seal_for, unseal
 from cloudwhale.mailbox.box import orders_to
@@ -80,17 +80,17 @@ class Executor:
         if node is None or (job.spec.secrets and not node.public_key):
             return None
         order = start_order(job, node, self._sealed(job, node), fence=epoch, at=world.now)
-        return self._post(("start", job.id, job.attempt), node.id, order)
+        return self._post(Key("start", job.id, job.attempt), node.id, order)
 
     def _post_stop(self, job: Job, world: World, epoch: int) -> Effect | None:
         if job.placement is None:
             return None
         order = stop_order(job, fence=epoch, at=world.now)
-        return self._post(("stop", job.id, job.attempt), job.placement.node, order)
+        return self._post(Key("stop", job.id, job.attempt), job.placement.node, order)
 
     def leave(self, node: str, epoch: int, at: Instant) -> Effect:
         """Return the effect that lets a node's agent go."""
-        return self._post(("leave", node), node, leave_order(fence=epoch, at=at))
+        return self._post(Key("leave", node), node, leave_order(fence=epoch, at=at))
 
     def _sealed(self, job: Job, node: Node) -> Mapping[str, str]:
         if not job.spec.secrets:
@@ -100,7 +100,7 @@ class Executor:
             name: seal_for(node.public_key, unseal(key, kept[name])) for name in job.spec.secrets
         }
 
-    def _post(self, key: Hashable, node: str, order: Order) -> Effect:
+    def _post(self, key: Key, node: str, order: Order) -> Effect:
         box, body = orders_to(self._objects, node), order.model_dump_json().encode()
 
         def post() -> Posted:
@@ -121,4 +121,4 @@ class Executor:
             mailbox=self._where.mailbox,
             home=self._where.home,
         )
-        return Effect(("wake", node.id), lambda: self._providers[node.provider].launch(request))
+        return Effect(Key("wake", node.id), lambda: self._providers[node.provider].launch(request))

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from cloudwhale.control.effects import Effect
+from cloudwhale.control.effects import Effect, Key
 from cloudwhale.control.reports import Reading
 from cloudwhale.mailbox.box import inbox_from
 from cloudwhale.mailbox.objects import Objects
@@ -87,13 +87,13 @@ class Watcher:
                 box.forget(max(1, last - 2 * KEEP_READ), last - KEEP_READ)
             return Mail(node, last, tuple(bodies))
 
-        return Effect(("read", node), read)
+        return Effect(Key("read", node), read)
 
     def _look(self, provider: str) -> Effect:
         def look() -> Machines:
             return Machines(provider, tuple(self._providers[provider].machines()))
 
-        return Effect(("look", provider), look)
+        return Effect(Key("look", provider), look)
 
     # -- what came back ----------------------------------------------------------------------
 

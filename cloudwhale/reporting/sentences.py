@@ -1,7 +1,7 @@
 """What happened to a job, each event in a few words."""
 
 from cloudwhale.model import event as e
-from cloudwhale.model.job import Placement
+from cloudwhale.model.job import JobSpec, Placement
 from cloudwhale.model.reason import Reason
 from cloudwhale.reporting.figures import counted, size
 
@@ -52,6 +52,11 @@ def reason_of(event: e.OfJob) -> Reason | None:
     """Return the reason that an event carries, if it carries one."""
     found = getattr(event, "reason", None)
     return found if isinstance(found, Reason) else None
+
+
+def array_words(spec: JobSpec) -> str:
+    """Return what tells a member of an array from the others: `lr=1e-3 seed=0`."""
+    return " ".join(f"{key}={value}" for key, value in spec.array.items())
 
 
 def where(placement: Placement) -> str:

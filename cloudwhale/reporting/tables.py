@@ -16,7 +16,7 @@ from cloudwhale.reporting.figures import (
     watch,
 )
 from cloudwhale.reporting.receipt import ran_s, waited_s
-from cloudwhale.reporting.sentences import where
+from cloudwhale.reporting.sentences import array_words, where
 from cloudwhale.reporting.sheet import Cell, Column, Sheet, Tone, cells
 from cloudwhale.spi.provider import Check
 
@@ -59,6 +59,7 @@ def jobs_sheet(jobs: Sequence[Job], now: Instant, notes: Sequence[str] = ()) -> 
         Column("devices", on="pipe"),
         Column("ran", right=True),
         Column("tries", right=True, optional=True),
+        Column("array", optional=True, on="terminal"),
         Column("project", optional=True),
         Column("submitted", optional=True),
         Column("why", on="pipe"),
@@ -77,6 +78,7 @@ def _job_row(job: Job, now: Instant) -> tuple[Cell, ...]:
         ", ".join(place.devices) if place and place.devices else NOTHING,
         watch(ran) if ran or job.attempt else NOTHING,
         str(job.attempt) if job.attempt > 1 else NOTHING,
+        array_words(job.spec) or NOTHING,
         job.spec.project if job.spec.project != "default" else NOTHING,
         moment(job.submitted_at, now),
         why(job, now),

@@ -108,7 +108,7 @@ class SimulatedMachine:
             return
         for key, folder in list(self.disk.folders.items()):
             self._watch(key, folder, now)
-        while self._state is not None and self._read_order(now):
+        while self.agent_alive and self._read_order(now):
             pass
         self._see(seen.Tick(), now)
 

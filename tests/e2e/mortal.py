@@ -44,7 +44,7 @@ def lay(fuse: Fuse) -> None:
         return int(fuse.around(lambda: record(self, round, events, epoch=epoch)))
 
     def mortal_start(self: ThreadedEffects, effect: Effect, now: float) -> bool:
-        looks = isinstance(effect.key, tuple) and effect.key[0] in ("read", "look")
+        looks = effect.key.verb in ("read", "look")
         do = effect.do if looks else lambda: fuse.around(effect.do)
         return start(self, Effect(effect.key, do), now)
 

@@ -3,7 +3,7 @@ from collections.abc import Callable
 
 import pytest
 
-from cloudwhale.control.effects import Effect, Effects, InlineEffects, Result, ThreadedEffects
+from cloudwhale.control.effects import Effect, Effects, InlineEffects, Key, Result, ThreadedEffects
 from cloudwhale.spi.errors import StoreUnusable
 
 
@@ -22,24 +22,24 @@ def fails() -> object:
 
 
 def test_the_result_of_an_effect_comes_with_a_later_tick(effects: Effects) -> None:
-    assert effects.start(Effect("a", lambda: 7), 0.0)
+    assert effects.start(Effect(Key("a", "x"), lambda: 7), 0.0)
     effects.close()
-    assert effects.done(0.0) == [Result("a", 7)]
+    assert effects.done(0.0) == [Result(Key("a", "x"), 7)]
     assert effects.done(0.0) == []
 
 
 def test_a_failed_effect_waits_longer_each_time_it_fails(effects: Effects) -> None:
-    (result,) = ended(effects, Effect("a", fails), 0.0)
+    (result,) = ended(effects, Effect(Key("a", "x"), fails), 0.0)
     assert isinstance(result.error, StoreUnusable)
     assert effects.retry_at() == 0.5
-    assert not effects.start(Effect("a", fails), 0.4)
-    ended(effects, Effect("a", fails), 0.5)
+    assert not effects.start(Effect(Key("a", "x"), fails), 0.4)
+    ended(effects, Effect(Key("a", "x"), fails), 0.5)
     assert effects.retry_at() == 1.5
 
 
 def test_success_forgets_the_failures(effects: Effects) -> None:
-    ended(effects, Effect("a", fails), 0.0)
-    ended(effects, Effect("a", lambda: 1), 1.0)
+    ended(effects, Effect(Key("a", "x"), fails), 0.0)
+    ended(effects, Effect(Key("a", "x"), lambda: 1), 1.0)
     assert effects.retry_at() is None
 
 
@@ -57,18 +57,18 @@ def ended(effects: Effects, effect: Effect, now: float) -> list[Result]:
 def test_an_effect_that_is_under_way_is_not_started_again() -> None:
     rung, go = threading.Event(), threading.Event()
     effects = ThreadedEffects(rung.set)
-    assert effects.start(Effect("slow", go.wait), 0.0)
-    assert not effects.start(Effect("slow", go.wait), 0.0)
-    assert effects.start(Effect("other", lambda: None), 0.0)
+    assert effects.start(Effect(Key("slow", "x"), go.wait), 0.0)
+    assert not effects.start(Effect(Key("slow", "x"), go.wait), 0.0)
+    assert effects.start(Effect(Key("other", "x"), lambda: None), 0.0)
     assert rung.wait(5.0)
     go.set()
     effects.close()
-    assert {result.key for result in effects.done(0.0)} == {"slow", "other"}
+    assert {result.key.verb for result in effects.done(0.0)} == {"slow", "other"}
 
 
 def test_a_bug_in_an_effect_is_not_swallowed() -> None:
     effects = ThreadedEffects(lambda: None)
-    effects.start(Effect("bug", lambda: 1 / 0), 0.0)
+    effects.start(Effect(Key("bug", "x"), lambda: 1 / 0), 0.0)
     effects.close()
     with pytest.raises(ZeroDivisionError):
         effects.done(0.0)
