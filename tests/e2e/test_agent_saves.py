@@ -65,7 +65,8 @@ def test_a_job_that_writes_into_one_file_for_ever_publishes_nothing_half_done(
     writer = (
         "import os,time\\n"
         "f=open(os.environ['CLOUDWHALE_CHECKPOINT_DIR']+'/state','wb')\\n"
-        "while not os.path.exists('stop'):\\n f.write(os.urandom(9000)); f.flush(); time.sleep(.01)\\n"
+        "while not os.path.exists('stop'):\\n"
+        " f.write(os.urandom(9000)); f.flush(); time.sleep(.01)\\n"
     )
     agent.post(a_start(command=f'printf "{writer}" > w.py; exec python3 w.py'))
     until(lambda: (agent.folder().path / "checkpoints" / "state").exists(), "it writes")
