@@ -3,7 +3,7 @@
 import io
 
 import pytest
-from makers import a_job, placed
+from makers import a_job, a_spec, placed
 from rich.console import Console
 
 from cloudwhale.cli.live_view import LiveView
@@ -36,7 +36,7 @@ def seen(*jobs: Job, lines: dict[str, str] | None = None) -> Seen:
 def drawn(what: Seen, width: int = 80, height: int = 24) -> list[str]:
     console = Console(width=width, height=height, force_terminal=True, color_system=None)
     with console.capture() as captured:
-        console.print(picture(what, height))
+        console.print(picture(what, width, height))
     return [line.rstrip() for line in captured.get().splitlines()]
 
 
@@ -142,7 +142,8 @@ def test_a_plan_says_where_why_and_what_would_change_it() -> None:
         previewed("a", "runs-now", Reason(code=Code.PLACED, says="host scores 0.500")),
         previewed("b", "waits", Reason(code=Code.CPU, says="needs 2 CPUs", change="a job ends")),
     )
-    lines = plain_lines(plan_sheet(Preview(jobs=jobs, budget_usd=micro_usd(50)), ["`image` later"]))
+    preview = Preview(jobs=jobs, budget_usd=micro_usd(50))
+    lines = plain_lines(plan_sheet(preview, [a_spec("a"), a_spec("b")], ["`image` later"]))
     assert lines[1].split()[:4] == ["a", "runs", "now", "host"]
     assert "needs 2 CPUs; a job ends" in lines[2]
     assert lines[-2:] == ["nothing is rented: 0.00 USD of a budget of 50.00 USD", "`image` later"]
@@ -151,9 +152,18 @@ def test_a_plan_says_where_why_and_what_would_change_it() -> None:
 def test_a_plan_of_many_jobs_is_summed_up() -> None:
     here = Reason(code=Code.PLACED, says="here")
     jobs = tuple(previewed(f"j{number}", "waits", here) for number in range(1000))
-    lines = plain_lines(plan_sheet(Preview(jobs=jobs)))
+    lines = plain_lines(plan_sheet(Preview(jobs=jobs), [a_spec() for _ in jobs]))
     assert len(lines) < 30
     assert "and 980 jobs more: 980 waits" in lines
+
+
+def test_jobs_of_one_name_and_fate_are_one_row() -> None:
+    here = Reason(code=Code.PLACED, says="here")
+    jobs = (previewed("s", "runs-now", here), *(previewed("s", "waits", WAITS) for _ in range(7)))
+    specs = [a_spec("s", array={"lr": "1e-3", "seed": str(number)}) for number in range(8)]
+    lines = plain_lines(plan_sheet(Preview(jobs=jobs), specs))
+    assert lines[1].startswith("s lr=1e-3 seed=0  runs now")
+    assert lines[2].startswith("s (7 jobs)        waits")
 
 
 def test_the_document_of_a_plan_has_every_key() -> None:
