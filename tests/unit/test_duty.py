@@ -1,0 +1,377 @@
+"""An agent's duty towards its orders: obeyed once, and only from the newest controller."""
+
+import math
+
+import pytest
+from orders import FACTS, KEY, Told, an_exit, leave, of, posted, start, stop
+
+from cloudwhale.agent import seen
+from cloudwhale.agent.actions import Close, Kill, Leave, Prepare, Repeat, Signal, StartShim
+from cloudwhale.agent.duty import HEARTBEAT_S, IDLE_S, duty, wakes_at
+from cloudwhale.agent.state import AgentState, Phase
+from cloudwhale.mailbox.documents import (
+    AttemptEnded,
+    AttemptStarted,
+    Heartbeat,
+    Joined,
+    OrderRefused,
+    StartOrder,
+)
+from cloudwhale.model.reason import Code
+
+
+def _order(event: seen.Ordered) -> StartOrder:
+    assert isinstance(event.order, StartOrder)
+    return event.order
+
+
+# -- orders to start -------------------------------------------------------------------------
+
+
+def test_a_job_is_prepared_started_and_said_to_run() -> None:
+    agent = Told()
+    assert agent.tell(start()) == [Prepare(_order(start()))]
+    assert agent.tell(seen.Prepared(KEY)) == [StartShim(KEY)]
+    [report] = posted(agent.tell(seen.Began(KEY, 5.0)))
+    assert isinstance(report, AttemptStarted)
+    assert report.resumed_from is None
+
+
+def test_an_order_posted_twice_is_obeyed_once() -> None:
+    agent = Told(start())
+    assert agent.tell(start()) == []
+    agent.tell(seen.Prepared(KEY))
+    assert agent.tell(start()) == []
+    assert len(of(Prepare, agent.done)) == len(of(StartShim, agent.done)) == 1
+
+
+def test_a_repeated_order_of_a_running_attempt_says_again_that_it_runs() -> None:
+    agent = Told().running()
+    [report] = posted(agent.tell(start()))
+    assert isinstance(report, AttemptStarted)
+
+
+def test_a_repeated_order_of_an_ended_attempt_says_again_how_it_ended() -> None:
+    agent = Told(start(), stop())
+    assert agent.tell(start()) == [Repeat(KEY)]
+    assert agent.tell(stop()) == [Repeat(KEY)]
+
+
+def test_an_order_with_a_lower_fence_is_refused() -> None:
+    agent = Told(start("first", fence=7))
+    [report] = posted(agent.tell(start("second", fence=6)))
+    assert isinstance(report, OrderRefused)
+    assert report.code is Code.STALE_FENCE
+    assert report.says == "the order is of controller epoch 6, and 7 was seen already"
+
+
+def test_the_same_and_a_higher_fence_are_obeyed() -> None:
+    agent = Told(start("first", fence=7), start("second", fence=7), start("third", fence=8))
+    assert [action.order.job for action in of(Prepare, agent.done)] == ["first", "second", "third"]
+    assert agent.state.fence == 8
+
+
+def test_a_stop_with_a_lower_fence_is_refused() -> None:
+    agent = Told().running(fence=7)
+    [report] = posted(agent.tell(stop(fence=6)))
+    assert isinstance(report, OrderRefused)
+    assert of(Signal, agent.done) == []
+
+
+def test_a_fence_seen_before_a_restart_still_counts() -> None:
+    agent = Told()
+    agent.tell(seen.Woke(FACTS, "key", fence=9))
+    assert isinstance(posted(agent.tell(start(fence=8)))[0], OrderRefused)
+
+
+def test_an_attempt_older_than_the_newest_is_refused() -> None:
+    agent = Told(start(attempt=3), stop(attempt=3))
+    [report] = posted(agent.tell(start(attempt=2)))
+    assert isinstance(report, OrderRefused)
+    assert report.code is Code.STALE_ATTEMPT
+
+
+def test_an_attempt_accepted_before_a_restart_is_not_run_again() -> None:
+    agent = Told()
+    agent.tell(seen.Woke(FACTS, "key", newest={"job": 4}))
+    assert agent.tell(start(attempt=4)) == [Repeat(("job", 4))]
+    assert isinstance(posted(agent.tell(start(attempt=3)))[0], OrderRefused)
+
+
+def test_a_newer_attempt_cannot_start_while_an_older_one_runs() -> None:
+    agent = Told().running()
+    [close] = of(Close, agent.tell(start(attempt=2)))
+    assert (close.report.how, close.report.exit_code) == ("start-failed", None)
+    assert close.report.says == "attempt 1 of the job still runs here"
+    assert close.order == _order(start(attempt=2))
+    agent.tell(seen.Over(KEY, an_exit()), seen.Published(KEY, None))
+    assert agent.tell(start(attempt=2)) == [Repeat(("job", 2))], "it was answered, so it never runs"
+    assert agent.tell(start(attempt=3)) == [Prepare(_order(start(attempt=3)))]
+
+
+def test_a_job_in_a_container_is_not_run_without_it() -> None:
+    [close] = of(Close, Told().tell(start(image="pytorch:2.9")))
+    assert close.report.how == "start-failed"
+    assert "pytorch:2.9" in close.report.says
+
+
+@pytest.mark.parametrize("job", ["", "a/b", "..", ".hidden", "a b", "x" * 300, "a\nb"])
+def test_a_job_whose_id_cannot_name_a_folder_is_refused(job: str) -> None:
+    agent = Told()
+    [report] = posted(agent.tell(start(job)))
+    assert isinstance(report, OrderRefused)
+    assert of(Prepare, agent.done) == []
+    assert of(Close, agent.done) == []
+
+
+def test_an_order_that_was_given_to_a_forgotten_agent_is_answered_and_not_obeyed() -> None:
+    missed = seen.Ordered(start().order, missed=True)
+    agent = Told()
+    [close] = of(Close, agent.tell(missed))
+    assert close.report.how == "start-failed"
+    assert agent.tell(start()) == [Repeat(KEY)]
+
+
+def test_what_cannot_be_prepared_ends_with_its_reason() -> None:
+    for how in ("restore-failed", "start-failed", "disk-full"):
+        agent = Told(start())
+        [close] = of(Close, agent.tell(seen.CannotStart(KEY, how, "no such file")))
+        assert (close.report.how, close.report.exit_code) == (how, None)
+        assert close.report.says == "no such file"
+        assert agent.state.attempts == {}
+
+
+# -- orders to stop --------------------------------------------------------------------------
+
+
+def test_a_stop_before_the_start_ends_the_attempt_at_once() -> None:
+    agent = Told(start())
+    [close] = of(Close, agent.tell(stop()))
+    assert (close.report.how, close.report.exit_code) == ("stopped", None)
+    assert agent.tell(seen.Prepared(KEY)) == [], "what was being prepared is not started"
+
+
+def test_a_stop_of_an_unknown_attempt_says_that_it_is_over_and_stays_so() -> None:
+    agent = Told()
+    [close] = of(Close, agent.tell(stop(attempt=5)))
+    assert (close.report.how, close.report.exit_code) == ("stopped", None)
+    assert agent.tell(start(attempt=5)) == [Repeat(("job", 5))]
+
+
+def test_a_stop_signals_as_the_order_says_then_kills_then_kills_the_shim_too() -> None:
+    agent = Told().running()
+    actions = agent.tell(stop(signal="SIGUSR1", grace_s=12.0))
+    [signal] = of(Signal, actions)
+    assert (signal.wish.signal, signal.wish.grace_s) == ("SIGUSR1", 12.0)
+    assert of(Kill, agent.pass_(11.9)) == []
+    assert of(Kill, agent.pass_(0.2)) == [Kill(KEY)]
+    assert of(Kill, agent.pass_(4.8)) == []
+    assert of(Kill, agent.pass_(0.3)) == [Kill(KEY, hard=True)]
+
+
+def test_a_second_stop_changes_nothing() -> None:
+    agent = Told().running()
+    agent.tell(stop(grace_s=10.0))
+    agent.pass_(9.0)
+    assert agent.tell(stop(grace_s=10.0)) == []
+    assert of(Kill, agent.pass_(1.1)) == [Kill(KEY)]
+
+
+def test_a_stop_while_the_shim_starts_is_carried_out_when_the_process_runs() -> None:
+    agent = Told(start(), seen.Prepared(KEY))
+    assert of(Signal, agent.tell(stop())) == []
+    assert len(of(Signal, agent.tell(seen.Began(KEY, 0.0)))) == 1
+
+
+def test_a_stopped_attempt_ends_as_stopped_whatever_its_code() -> None:
+    for code in (0, 1, 143):
+        agent = Told().running()
+        agent.tell(stop(), seen.Over(KEY, an_exit(code)), seen.Published(KEY, None))
+        [end] = agent.reports(AttemptEnded)
+        assert (end.how, end.exit_code) == ("stopped", code)
+
+
+def test_a_stop_that_comes_after_the_end_does_not_change_how_it_ended() -> None:
+    agent = Told().running()
+    agent.tell(seen.Over(KEY, an_exit(0)), stop(), seen.Published(KEY, None))
+    [end] = agent.reports(AttemptEnded)
+    assert (end.how, end.exit_code) == ("exited", 0)
+
+
+# -- ends ------------------------------------------------------------------------------------
+
+
+def test_an_end_that_is_seen_before_the_beginning_is_told_after_it() -> None:
+    agent = Told(start(), seen.Prepared(KEY))
+    agent.tell(seen.Over(KEY, an_exit(3)), seen.Published(KEY, None))
+    told = [type(report) for report in agent.reports(object)]
+    assert told == [Joined, AttemptStarted, AttemptEnded]
+
+
+def test_a_lost_shim_ends_its_attempt_without_a_code() -> None:
+    agent = Told().running()
+    agent.tell(seen.Lost(KEY, 42.0, "Killed"), seen.Published(KEY, None))
+    [end] = agent.reports(AttemptEnded)
+    assert (end.how, end.exit_code, end.ran_s) == ("shim-lost", None, 42.0)
+    assert end.says.endswith("(Killed)")
+
+
+def test_what_is_said_of_an_attempt_that_is_closed_is_ignored() -> None:
+    agent = Told(start(), stop())
+    for event in (
+        seen.Prepared(KEY), seen.Began(KEY, 1.0), seen.Over(KEY, an_exit()), seen.Lost(KEY, 1.0),
+        seen.Whole(KEY, "a", 1.0), seen.Published(KEY, None), seen.PublishFailed(KEY, "full"),
+    ):  # fmt: skip
+        assert agent.tell(event) == []
+
+
+# -- leaving and heartbeats ------------------------------------------------------------------
+
+
+def test_an_agent_beats_every_ten_seconds_unless_it_has_said_something() -> None:
+    agent = Told()
+    beats = agent.pass_(95.0)
+    assert [type(report) for report in posted(beats)] == [Heartbeat] * 9
+    agent.running()
+    assert posted(agent.pass_(HEARTBEAT_S - 0.1)) == []
+    assert len(posted(agent.pass_(0.2))) == 1
+
+
+def test_an_agent_leaves_as_ordered_once_nothing_runs() -> None:
+    agent = Told().running()
+    agent.tell(leave())
+    assert of(Leave, agent.pass_(100.0)) == []
+    agent.tell(seen.Over(KEY, an_exit()), seen.Published(KEY, None))
+    assert of(Leave, agent.pass_(1.0)) == [Leave()]
+    assert agent.pass_(100.0) == [], "it leaves once, and says nothing more"
+
+
+def test_an_order_to_start_takes_back_an_earlier_one_to_leave() -> None:
+    agent = Told(leave(), start("next"))
+    agent.tell(seen.Tick())
+    assert of(Leave, agent.done) == []
+    assert agent.state.leaving is False
+
+
+def test_a_missed_order_to_leave_is_not_obeyed() -> None:
+    agent = Told(seen.Ordered(leave().order, missed=True))
+    assert of(Leave, agent.pass_(30.0)) == []
+
+
+def test_an_order_to_leave_of_an_older_controller_is_not_obeyed() -> None:
+    agent = Told(start(fence=4), stop(fence=4), leave(fence=3))
+    assert of(Leave, agent.pass_(30.0)) == []
+
+
+def test_an_agent_that_is_told_to_go_stops_everything_with_less_grace() -> None:
+    agent = Told(start("waits")).running()
+    actions = agent.tell(seen.LeaveAsked(20.0))
+    assert [close.report.job for close in of(Close, actions)] == ["waits"]
+    [signal] = of(Signal, actions)
+    assert (signal.wish.signal, signal.wish.grace_s) == ("SIGTERM", 20.0)
+    [close] = of(Close, agent.tell(start("late")))
+    assert (close.report.how, close.report.says) == (
+        "start-failed",
+        "this machine's agent is leaving",
+    )
+    agent.tell(seen.Over(KEY, an_exit(143)), seen.Published(KEY, None))
+    assert of(Leave, agent.pass_(0.0)) == [Leave()]
+
+
+def test_an_agent_that_goes_does_not_wait_for_a_store_that_takes_nothing() -> None:
+    agent = Told().running()
+    agent.tell(seen.LeaveAsked(20.0), seen.Over(KEY, an_exit(143)))
+    agent.tell(seen.PublishFailed(KEY, "gone"))
+    assert of(Leave, agent.pass_(19.0)) == []
+    assert of(Leave, agent.pass_(1.0)) == [Leave()]
+
+
+def test_an_agent_whose_starter_is_gone_leaves_a_minute_after_its_last_job() -> None:
+    agent = Told().running()
+    agent.tell(seen.Orphaned())
+    assert of(Leave, agent.pass_(500.0)) == []
+    agent.tell(seen.Over(KEY, an_exit()), seen.Published(KEY, None))
+    assert of(Leave, agent.pass_(IDLE_S - 1.0)) == []
+    assert of(Leave, agent.pass_(2.0)) == [Leave()]
+
+
+def test_an_agent_with_a_starter_stays() -> None:
+    assert of(Leave, Told().pass_(10 * IDLE_S)) == []
+
+
+# -- the store -------------------------------------------------------------------------------
+
+
+def test_jobs_are_over_before_the_lease_of_a_silent_store_ends() -> None:
+    agent = Told().running()
+    agent.now = 50.0
+    agent.tell(seen.StoreFailed(since=10.0))
+    quiet = agent.pass_(510.0)
+    assert agent.now == 560.0
+    assert of(Signal, quiet) == []
+    [signal] = of(Signal, agent.pass_(11.0))
+    assert signal.wish.why.startswith("the store was silent for 56")
+    kills = of(Kill, agent.pass_(609.0 - agent.now))
+    assert [kill.hard for kill in kills] == [False, True], "even a hung shim is dead by 610"
+
+
+def test_a_store_that_works_again_in_time_stops_nothing() -> None:
+    agent = Told().running()
+    agent.tell(seen.StoreFailed(since=0.0))
+    agent.pass_(500.0)
+    agent.tell(seen.StoreWorks())
+    assert of(Signal, agent.pass_(2000.0)) == []
+
+
+def test_a_lease_shorter_than_the_grace_still_leaves_time_to_kill() -> None:
+    agent = Told(lease_s=8.0).running()
+    agent.tell(seen.StoreFailed(since=0.0))
+    [signal] = of(Signal, agent.pass_(2.1))
+    assert signal.wish.grace_s == 4.0
+    assert of(Kill, agent.pass_(4.0)) == [Kill(KEY)]
+
+
+# -- waking up -------------------------------------------------------------------------------
+
+
+def test_a_restarted_agent_says_which_attempts_it_adopts_and_that_they_run() -> None:
+    runs = seen.Found(_order(start()), began_at=5.0)
+    waits = seen.Found(_order(start("waits")))
+    state = AgentState("host", "agent-2")
+    state, todo = duty(state, seen.Woke(FACTS, "key", (runs, waits)), 100.0)
+    joined, started = posted(list(todo))
+    assert isinstance(joined, Joined)
+    assert joined.attempts == (KEY, ("waits", 1))
+    assert isinstance(started, AttemptStarted)
+    assert of(Prepare, list(todo)) == [Prepare(_order(start("waits")))]
+    assert state.attempts[KEY].phase is Phase.RUNNING
+
+
+def test_a_stop_that_was_under_way_goes_on_after_a_restart() -> None:
+    wish = seen.StopWish("SIGTERM", 30.0, "stopped as ordered")
+    found = seen.Found(_order(start()), began_at=5.0, stop=wish)
+    agent = Told()
+    actions = agent.tell(seen.Woke(FACTS, "key", (found,)))
+    assert of(Signal, actions) == [Signal(KEY, wish)]
+    assert of(Kill, agent.pass_(31.0)) == [Kill(KEY)]
+
+
+def test_an_attempt_that_was_stopped_before_it_began_is_closed_after_a_restart() -> None:
+    wish = seen.StopWish("SIGTERM", 30.0, "stopped as ordered")
+    agent = Told()
+    actions = agent.tell(seen.Woke(FACTS, "key", (seen.Found(_order(start()), stop=wish),)))
+    [close] = of(Close, actions)
+    assert (close.report.how, close.report.exit_code) == ("stopped", None)
+    assert of(Prepare, actions) == []
+
+
+def test_a_duty_never_asks_to_be_woken_for_nothing() -> None:
+    agent = Told(start("waits")).running()
+    agent.tell(stop(), seen.StoreFailed(0.0), seen.Orphaned(), leave(), seen.Whole(KEY, "a", 1.0))
+    ticks = 0
+    while agent.now < 2000.0 and not agent.state.left:
+        agent.now = max(agent.now, min(wakes_at(agent.state), 2000.0))
+        agent.tell(seen.Tick())
+        ticks += 1
+    assert ticks < 1000
+    assert wakes_at(agent.state) is math.inf or not agent.state.left
