@@ -6,7 +6,7 @@ import fcntl
 import os
 import resource
 import select
-import time  # noqa: TID251 - the standard library alone: there is no clock to be asked here
+import time
 
 from cloudwhale.agent import shim_processes as processes
 from cloudwhale.agent.shim_json import encoded

@@ -4,7 +4,9 @@ import logging
 import subprocess
 import sys
 import threading
+import traceback
 from collections.abc import Mapping
+from pathlib import Path
 
 from cloudwhale.clock import wait
 from cloudwhale.control import desk as desks
@@ -19,6 +21,19 @@ from cloudwhale.model.units import Seconds
 from cloudwhale.settings import Settings
 from cloudwhale.spi.errors import CloudwhaleError, Fenced, StoreUnusable
 from cloudwhale.spi.provider import LaunchRequest, Provider
+
+
+class Unexpected(CloudwhaleError):
+    """A bug ended the controller; nothing is lost, the next one goes on from the events."""
+
+    def __init__(self, error: Exception) -> None:
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        super().__init__(
+            f"the controller met a bug: {type(error).__name__}: {error} "
+            f"({Path(where.filename).name}:{where.lineno})",
+            "Nothing is lost: the same command goes on. Please report this sentence.",
+        )
+
 
 POLL_S: Seconds = 0.05  # how soon a job that another process submits is seen; costs 0.3 % of a core
 LONGEST_WAIT_S: Seconds = 1.0
@@ -94,6 +109,10 @@ class ControllerHost:
         except CloudwhaleError as error:
             self.failure = error
             log.error("controller ended: %s", error)
+        except Exception as error:
+            # The last catch of the tick: a bug must reach the person, not vanish with a thread.
+            self.failure = Unexpected(error)
+            log.exception("controller ended by a bug")
         finally:
             self._bell.close()
             self._bell = None

@@ -1,0 +1,113 @@
+"""Every example runs through the commands; the training survives every kill to the last bit."""
+
+import json
+import os
+import re
+import shutil
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from shell import Shell, until
+
+from cloudwhale.model.job import JobState
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+FINAL = re.compile(r"final loss (\S+) after (\d+) steps")
+STEPS = 900
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    shutil.copytree(EXAMPLES, tmp_path / "examples")
+    typed = Shell(tmp_path, {"CLOUDWHALE_CPU": "2", "OPENBLAS_NUM_THREADS": "1"})
+    yield typed
+    typed.close()
+
+
+def a_shorter_training(shell: Shell, name: str) -> str:
+    """Write the training example with fewer steps, frequent saves and a short backoff."""
+    text = (shell.folder / "examples" / "train.yaml").read_text()
+    text = re.sub(r"--steps \d+", f"--steps {STEPS} --save-every-s 0.3", text)
+    text = re.sub(r"every: 5s", "every: 1s", text)
+    retry = "retry: {max: 5, on: [node-loss, preemption], backoff: 1s}\n"
+    return shell.write(f"examples/{name}.yaml", text + retry)
+
+
+def final_loss(out: str) -> tuple[str, str]:
+    found = FINAL.findall(out)
+    assert found, out[-2000:]
+    return str(found[-1][0]), str(found[-1][1])
+
+
+def test_hello_says_hello(shell: Shell) -> None:
+    said = shell("run", "-y", "examples/hello.yaml")
+    assert said.code == 0, said.err
+    assert "hello from" in said.out
+
+
+def test_the_sweep_runs_its_eight_members(shell: Shell) -> None:
+    said = shell("run", "-y", "--json", "examples/sweep.yaml", "--budget", "5")
+    assert said.code == 0, said.err
+    jobs = said.document["jobs"]
+    assert len(jobs) == 8
+    assert {job["state"] for job in jobs} == {"completed"}
+    values = {(j.spec.array["lr"], j.spec.array["seed"]) for j in shell.jobs()}
+    assert len(values) == 8
+
+
+def test_a_legacy_task_list_runs_what_is_not_done_and_is_not_written(shell: Shell) -> None:
+    file = shell.folder / "examples" / "tasks.json"
+    before = file.read_bytes()
+    tasks = json.loads(before)
+    said = shell("run", "-y", "--json", "examples/tasks.json")
+    assert said.code == 0, said.err
+    to_do = {task["id"] for task in tasks if task["status"] != "done"}
+    assert {job["name"] for job in said.document["jobs"]} == to_do
+    assert len(to_do) < len(tasks)
+    assert file.read_bytes() == before
+
+
+def test_the_training_example_as_it_is_ends_with_its_loss(shell: Shell) -> None:
+    run = shell.start("run", "-y", "examples/train.yaml", "--budget", "50")
+    out, _ = run.communicate(timeout=280)
+    assert run.returncode == 0, out
+    loss, steps = final_loss(out)
+    assert steps == "5000"
+    assert float(loss) < 0.1
+    (job,) = shell.jobs()
+    assert job.checkpoint is not None
+
+
+def kill(shell: Shell, part: str) -> None:
+    for process in shell.processes():
+        if any(part in word for word in process.cmdline()):
+            os.kill(process.pid, signal.SIGKILL)
+
+
+def test_everything_killed_during_the_training_and_the_same_command_gives_the_same_loss(
+    shell: Shell,
+) -> None:
+    undisturbed = shell("run", "-y", a_shorter_training(shell, "undisturbed"))
+    assert undisturbed.code == 0, undisturbed.out + undisturbed.err
+    file = a_shorter_training(shell, "killed")
+    first = shell.start("run", "-y", file)
+
+    def saved() -> bool:
+        newest, *others = shell.jobs()
+        return len(others) == 1 and newest.checkpoint is not None
+
+    until("a checkpoint of the first attempt", saved)
+    first.kill()
+    first.communicate()
+    kill(shell, "cloudwhale.agent")
+    kill(shell, "shim.py")
+    again = shell("run", "-y", file)
+    assert again.code == 0, again.out + again.err
+    assert final_loss(again.out) == final_loss(undisturbed.out)
+    job = shell.jobs()[0]
+    assert (job.state, job.attempt, job.interruptions) == (JobState.COMPLETED, 2, 1)
+    # promise 4: the save interval + the publish interval + what a save takes
+    assert job.lost_s < 0.3 + 1.0 + 2.0
+    assert "resum" in again.out
