@@ -57,6 +57,8 @@ class Shell:
     folder: Path
     settings: Mapping[str, str] = field(default_factory=dict[str, str])
 
+    _started: list[subprocess.Popen[str]] = field(default_factory=list[subprocess.Popen[str]])
+
     @property
     def home(self) -> Path:
         """Where all state of these commands lies."""
@@ -83,10 +85,12 @@ class Shell:
 
     def start(self, *words: str) -> subprocess.Popen[str]:
         """Start a command in a pipe."""
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [*COMMAND, *words], cwd=self.folder, env=self.environment, text=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
+        self._started.append(process)
+        return process
 
     def jobs(self) -> Sequence[Job]:
         """Every job, newest first; looked up without a command, which would take longer."""
@@ -113,6 +117,8 @@ class Shell:
             for process in left:
                 _kill(process)
             psutil.wait_procs(left, timeout=5)
+        for started in self._started:
+            started.communicate()
 
 
 def _is_of(process: psutil.Process, home: str) -> bool:

@@ -8,7 +8,7 @@ from cloudwhale.model.plan import Scored
 from cloudwhale.model.units import Instant
 from cloudwhale.reporting.explain import Numbers, Story, Telling
 from cloudwhale.reporting.figures import counted, moment, percent
-from cloudwhale.reporting.sentences import where
+from cloudwhale.reporting.sentences import array_words, where
 from cloudwhale.reporting.sheet import Cell, Line, Tone
 from cloudwhale.reporting.tables import TONES, why
 
@@ -39,11 +39,13 @@ def story_lines(story: Story, now: Instant, width: int) -> list[Line]:
 def _head(story: Story, now: Instant, width: int) -> Iterator[Line]:
     job = story.job
     project = f", project {job.spec.project}" if job.spec.project != "default" else ""
+    array = f", {array_words(job.spec)}" if job.spec.array else ""
+    is_it, since = ("", "at") if job.ended else ("is ", "since")
     yield (
         Cell(job.id, "strong"),
-        Cell(f" ({job.spec.name}{project}) is "),
+        Cell(f" ({job.spec.name}{array}{project}) {is_it}"),
         Cell(job.state.value, TONES[job.state]),
-        Cell(f" since {moment(_since(story), now)}"),
+        Cell(f" {since} {moment(_since(story), now)}"),
     )
     said = why(job, now)
     if said:

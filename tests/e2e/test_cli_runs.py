@@ -192,7 +192,10 @@ def test_a_waiting_job_says_why_and_starts_when_that_is_changed(
     first = shell.start("run", "-y", file)
     shell.until_state("first", "running")
     second = shell.start("run", "-y", a_file(shell, "second", "true", full))
-    until("the reason to be told", lambda: shell.jobs()[0].reason)
+    until(
+        "the reason to be told",
+        lambda: [job.reason for job in shell.jobs() if job.spec.name == "second" and job.reason],
+    )
     story = shell("explain", "second").out
     assert "[no-room-now]" in story
     assert "why not there: 1 node refused" in story
