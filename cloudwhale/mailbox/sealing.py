@@ -4,6 +4,7 @@ import base64
 import binascii
 
 SEALED_KEY_BYTES = 32
+_ANY_BYTES = ("utf-8", "surrogateescape")  # an environment may hold bytes that are no text
 
 
 class SealBroken(ValueError):
@@ -25,7 +26,7 @@ def seal(value: str, public_key: str) -> str:
     """
     from nacl.public import PublicKey, SealedBox
 
-    return _text(SealedBox(PublicKey(_key(public_key))).encrypt(value.encode()))
+    return _text(SealedBox(PublicKey(_key(public_key))).encrypt(value.encode(*_ANY_BYTES)))
 
 
 def unseal(sealed: str, private_key: str) -> str:
@@ -35,8 +36,8 @@ def unseal(sealed: str, private_key: str) -> str:
 
     try:
         body = base64.b64decode(sealed, validate=True)
-        return SealedBox(PrivateKey(_key(private_key))).decrypt(body).decode()
-    except (CryptoError, binascii.Error, UnicodeDecodeError) as error:
+        return SealedBox(PrivateKey(_key(private_key))).decrypt(body).decode(*_ANY_BYTES)
+    except (CryptoError, binascii.Error) as error:
         raise SealBroken("the value was not sealed to this key") from error
 
 

@@ -1,0 +1,412 @@
+"""Which checkpoints are whole, and that they are published as they are or not at all."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from cloudwhale.agent.attempts import AttemptFolder
+from cloudwhale.agent.entries import STILL_S, Watch, entries
+from cloudwhale.agent.publisher import Publisher
+from cloudwhale.agent.restoring import Broken, restore
+from cloudwhale.agent.seen import Dropped, Published, PublishFailed
+from cloudwhale.mailbox.documents import Manifest, ManifestFile
+from cloudwhale.mailbox.objects import StoreObjects, open_objects
+from cloudwhale.model.job import Checkpoint
+from cloudwhale.spi.errors import StoreUnusable
+
+LARGE = b"x" * 5000
+
+
+def save(folder: Path, name: str, body: bytes = LARGE) -> Path:
+    """Write a file of a checkpoint, with the folders above it."""
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(body)
+    return path
+
+
+def at(path: Path, seconds: float) -> None:
+    """Make a file look as if it was written then."""
+    os.utime(path, (seconds, seconds))
+
+
+def newest(watch: Watch, now: float, *, over: bool = False) -> str | None:
+    """Return the name of what is whole and new."""
+    entry = watch.newest(now, over=over)
+    return entry.name if entry else None
+
+
+# -- whole or not ----------------------------------------------------------------------------
+
+
+def test_what_has_not_changed_for_five_seconds_is_whole(tmp_path: Path) -> None:
+    watch = Watch(tmp_path, {})
+    save(tmp_path, "step-1")
+    assert newest(watch, 100.0) is None
+    assert newest(watch, 100.0 + STILL_S - 0.1) is None
+    assert newest(watch, 100.0 + STILL_S) == "step-1"
+
+
+def test_what_changes_meanwhile_waits_again(tmp_path: Path) -> None:
+    watch = Watch(tmp_path, {})
+    save(tmp_path, "step-1/a")
+    newest(watch, 100.0)
+    save(tmp_path, "step-1/b")
+    assert newest(watch, 100.0 + STILL_S) is None
+    assert newest(watch, 100.0 + 2 * STILL_S) == "step-1"
+
+
+def test_what_was_renamed_into_place_is_whole_at_once(tmp_path: Path) -> None:
+    watch = Watch(tmp_path, {})
+    save(tmp_path, "step-1")
+    watch.renamed("step-1")
+    assert newest(watch, 100.0) == "step-1"
+
+
+def test_what_is_written_to_after_its_rename_is_whole_no_more(tmp_path: Path) -> None:
+    watch = Watch(tmp_path, {})
+    path = save(tmp_path, "step-1")
+    watch.renamed("step-1")
+    assert newest(watch, 100.0) == "step-1"
+    path.write_bytes(LARGE + b"more")
+    assert newest(watch, 101.0) is None
+
+
+@pytest.mark.parametrize("mark", [".complete", ".metadata"])
+def test_what_a_framework_marks_as_complete_is_whole(tmp_path: Path, mark: str) -> None:
+    save(tmp_path, "step-1/weights")
+    save(tmp_path, f"step-1/{mark}", b"1")
+    assert newest(Watch(tmp_path, {}), 100.0) == "step-1"
+
+
+def test_what_a_framework_marks_as_incomplete_is_not(tmp_path: Path) -> None:
+    watch = Watch(tmp_path, {})
+    save(tmp_path, "checkpoint-40/weights")
+    mark = save(tmp_path, "checkpoint-40/checkpoint-is-incomplete.txt", b"")
+    watch.renamed("checkpoint-40")
+    assert newest(watch, 100.0, over=True) is None
+    assert newest(watch, 200.0, over=True) is None
+    mark.unlink()
+    assert newest(watch, 300.0, over=True) == "checkpoint-40"
+
+
+def test_torch_shards_without_their_metadata_are_not_whole(tmp_path: Path) -> None:
+    watch = Watch(tmp_path, {})
+    save(tmp_path, "step-1/__0_0.distcp")
+    assert newest(watch, 100.0, over=True) is None
+    save(tmp_path, "step-1/.metadata", b"1")
+    assert newest(watch, 101.0) == "step-1"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [".hidden", "step-1.tmp", "step-1.partial", "tmp-checkpoint-1", "4.orbax-checkpoint-tmp-17"],
+)
+def test_drafts_are_no_checkpoints(tmp_path: Path, name: str) -> None:
+    save(tmp_path, f"{name}/weights")
+    assert newest(Watch(tmp_path, {}), 100.0, over=True) is None
+
+
+def test_a_folder_without_a_byte_is_no_checkpoint(tmp_path: Path) -> None:
+    (tmp_path / "step-1" / "inner").mkdir(parents=True)
+    save(tmp_path, "step-2/started", b"")
+    assert newest(Watch(tmp_path, {}), 100.0, over=True) is None
+
+
+def test_drafts_inside_a_checkpoint_are_left_out(tmp_path: Path) -> None:
+    save(tmp_path, "step-1/weights")
+    save(tmp_path, "step-1/weights.tmp")
+    [entry] = entries(tmp_path)
+    assert [file.path for file in entry.files] == ["step-1/weights"]
+
+
+def test_the_newest_is_the_one_that_was_written_last(tmp_path: Path) -> None:
+    for name, when in (("b", 30.0), ("c", 10.0), ("a", 20.0)):
+        at(save(tmp_path, name), when)
+    assert [entry.name for entry in entries(tmp_path)] == ["c", "a", "b"]
+    assert newest(Watch(tmp_path, {}), 100.0, over=True) == "b"
+
+
+def test_a_newest_that_is_not_whole_leaves_the_one_before(tmp_path: Path) -> None:
+    at(save(tmp_path, "step-1"), 10.0)
+    watch = Watch(tmp_path, {})
+    newest(watch, 0.0)
+    save(tmp_path, "step-2")
+    assert newest(watch, STILL_S) == "step-1"
+
+
+def test_what_is_known_is_not_new(tmp_path: Path) -> None:
+    save(tmp_path, "step-1")
+    [entry] = entries(tmp_path)
+    watch = Watch(tmp_path, {"step-1": entry.digest})
+    assert newest(watch, 100.0, over=True) is None
+    save(tmp_path, "step-1", LARGE + b"trained on")
+    assert newest(watch, 100.0, over=True) == "step-1"
+
+
+def test_small_files_and_links_travel_with_the_checkpoint_they_point_to(tmp_path: Path) -> None:
+    save(tmp_path, "global_step40/weights")
+    save(tmp_path, "latest", b"global_step40")
+    (tmp_path / "last").symlink_to("global_step40")
+    [entry] = entries(tmp_path)
+    assert (entry.name, [file.path for file in entry.files]) == (
+        "global_step40", ["global_step40/weights", "last", "latest"]
+    )  # fmt: skip
+
+
+def test_where_all_files_are_small_each_is_a_checkpoint(tmp_path: Path) -> None:
+    at(save(tmp_path, "1.json", b"{}"), 10.0)
+    at(save(tmp_path, "2.json", b"{}"), 20.0)
+    assert [entry.name for entry in entries(tmp_path)] == ["1.json", "2.json"]
+
+
+def test_a_folder_that_is_gone_holds_nothing(tmp_path: Path) -> None:
+    assert newest(Watch(tmp_path / "gone", {}), 100.0) is None
+
+
+# -- publishing ------------------------------------------------------------------------------
+
+
+class Meddling(StoreObjects):
+    """A store during whose uploads something happens to the files."""
+
+    def __init__(self, objects: StoreObjects) -> None:
+        super().__init__(objects._store)
+        self.meddle: Callable[[str], None] = lambda key: None
+        self.refuses = False
+
+    def put_chunks(self, key: str, chunks: Iterable[bytes]) -> None:
+        if self.refuses:
+            raise StoreUnusable("cannot write: no space")
+
+        def meddled() -> Iterator[bytes]:
+            yield from chunks
+            self.meddle(key)
+
+        super().put_chunks(key, meddled())
+
+    def manifests(self) -> Sequence[str]:
+        return [key for key in self.keys("checkpoints") if key.endswith("manifest.json")]
+
+
+class Saving:
+    """An attempt that saves, and the publisher of what it saves."""
+
+    def __init__(self, tmp_path: Path) -> None:
+        self.folder = AttemptFolder(tmp_path / "attempts", ("job", 1))
+        self.checkpoints = self.folder.path / "checkpoints"
+        self.checkpoints.mkdir(parents=True)
+        self.objects = Meddling(open_objects("memory:///"))
+        self.publisher = self.again()
+
+    def again(self) -> Publisher:
+        """Make the publisher that another agent would make."""
+        return Publisher(self.folder, self.checkpoints, self.objects)
+
+    def publish(self, seq: int = 1) -> Published | Dropped | PublishFailed:
+        """Publish what is there, as at the end of a job."""
+        return self.publisher.publish(seq, 1000.0, 2e9, over=True)
+
+    def checkpoint(self, seq: int = 1) -> Checkpoint:
+        """Publish what must be whole."""
+        told = self.publish(seq)
+        assert isinstance(told, Published) and told.checkpoint is not None
+        return told.checkpoint
+
+
+@pytest.fixture
+def saving(tmp_path: Path) -> Saving:
+    """Give an attempt that saves."""
+    return Saving(tmp_path)
+
+
+def test_a_manifest_names_every_file_and_what_it_holds(saving: Saving) -> None:
+    save(saving.checkpoints, "step-1/weights", LARGE)
+    save(saving.checkpoints, "step-1/state/adam", b"momentum").chmod(0o600)
+    checkpoint = saving.checkpoint()
+    manifest = Manifest.model_validate_json(saving.objects.get(checkpoint.manifest) or b"")
+    assert (manifest.job, manifest.attempt, manifest.seq, manifest.name) == ("job", 1, 1, "step-1")
+    adam, weights = manifest.files
+    assert (adam.path, adam.size_bytes, adam.mode & 0o777) == ("step-1/state/adam", 8, 0o600)
+    assert saving.objects.get(weights.key) == LARGE
+    assert checkpoint.size_bytes == 5008
+
+
+def test_nothing_new_is_not_published_twice(saving: Saving) -> None:
+    save(saving.checkpoints, "step-1")
+    saving.checkpoint()
+    assert saving.publish(2) == Published(("job", 1), None)
+    saving.publisher = saving.again()
+    assert saving.publish(2) == Published(("job", 1), None), "nor by the next agent"
+
+
+def test_what_was_there_before_the_job_is_not_published(saving: Saving) -> None:
+    save(saving.checkpoints, "restored")
+    saving.publisher.begin()
+    assert saving.publish() == Published(("job", 1), None)
+    saving.publisher = saving.again()
+    assert saving.publish() == Published(("job", 1), None)
+
+
+def meddle_once(saving: Saving, deed: Callable[[], object]) -> None:
+    """Do something while the first object is uploaded."""
+
+    def meddle(key: str) -> None:
+        saving.objects.meddle = lambda key: None
+        deed()
+
+    saving.objects.meddle = meddle
+
+
+def test_a_checkpoint_that_is_written_to_while_it_is_read_is_dropped(saving: Saving) -> None:
+    path = save(saving.checkpoints, "step-1/weights")
+    meddle_once(saving, lambda: path.write_bytes(LARGE + b"more"))
+    told = saving.publish()
+    assert isinstance(told, Dropped)
+    assert (told.name, told.says) == ("step-1", "step-1/weights changed while it was read")
+    assert saving.objects.keys("checkpoints") == [], "nothing of it stays"
+
+
+def test_a_file_changed_after_its_own_upload_is_noticed_too(saving: Saving) -> None:
+    first = save(saving.checkpoints, "step-1/a")
+    at(first, 10.0)  # not within the tick of the clock in which it is changed
+    save(saving.checkpoints, "step-1/b")
+
+    def meddle(key: str) -> None:
+        if key.endswith("000001"):
+            first.write_bytes(b"y" * 5000)
+
+    saving.objects.meddle = meddle
+    assert isinstance(saving.publish(), Dropped)
+
+
+def test_a_file_added_while_a_checkpoint_is_read_makes_it_incomplete(saving: Saving) -> None:
+    save(saving.checkpoints, "step-1/a")
+    meddle_once(saving, lambda: save(saving.checkpoints, "step-1/b"))
+    told = saving.publish()
+    assert isinstance(told, Dropped)
+    assert told.says == "step-1/b was added while it was read"
+
+
+def test_a_dropped_checkpoint_is_published_once_it_is_still(saving: Saving) -> None:
+    path = save(saving.checkpoints, "step-1")
+    meddle_once(saving, lambda: path.write_bytes(b"y" * 6000))
+    assert isinstance(saving.publish(1), Dropped)
+    checkpoint = saving.checkpoint(2)
+    assert saving.objects.get(checkpoint.manifest.replace("manifest.json", "000000")) == b"y" * 6000
+
+
+def test_a_checkpoint_replaced_while_it_is_read_is_published_as_it_was(saving: Saving) -> None:
+    save(saving.checkpoints, "last.ckpt")
+    newer = save(saving.folder.path, "newer", b"y" * 6000)
+    meddle_once(saving, lambda: os.replace(newer, saving.checkpoints / "last.ckpt"))
+    checkpoint = saving.checkpoint()
+    assert saving.objects.get(checkpoint.manifest.replace("manifest.json", "000000")) == LARGE
+    assert saving.checkpoint(2).size_bytes == 6000, "and then as it is"
+
+
+def test_a_checkpoint_deleted_while_it_is_read_is_published(saving: Saving) -> None:
+    path = save(saving.checkpoints, "step-1")
+    meddle_once(saving, path.unlink)
+    assert saving.checkpoint().size_bytes == 5000
+
+
+def test_where_no_link_can_be_made_a_replaced_checkpoint_is_dropped(
+    saving: Saving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_link(source: Path, target: Path, **_: bool) -> None:
+        raise OSError(18, "Invalid cross-device link")
+
+    monkeypatch.setattr(os, "link", no_link)
+    save(saving.checkpoints, "last.ckpt")
+    newer = save(saving.folder.path, "newer", b"y" * 5000)
+    meddle_once(saving, lambda: os.replace(newer, saving.checkpoints / "last.ckpt"))
+    assert isinstance(saving.publish(), Dropped)
+    assert saving.checkpoint(2).size_bytes == 5000, "read in its place when nothing disturbs"
+
+
+def test_a_store_that_takes_nothing_is_no_fault_of_the_checkpoint(saving: Saving) -> None:
+    save(saving.checkpoints, "step-1")
+    saving.objects.refuses = True
+    assert saving.publish() == PublishFailed(("job", 1), "cannot write: no space")
+    saving.objects.refuses = False
+    assert saving.checkpoint(2).name == "step-1"
+
+
+def test_a_number_is_used_once_even_if_all_memory_of_it_is_gone(saving: Saving) -> None:
+    save(saving.checkpoints, "step-1")
+    first = saving.checkpoint(1)
+    saving.folder.ledger.unlink()
+    saving.publisher = saving.again()
+    save(saving.checkpoints, "step-2")
+    second = saving.checkpoint(1)
+    assert (first.seq, second.seq) == (1, 2)
+
+
+def test_a_forgotten_checkpoint_is_gone_manifest_first(
+    saving: Saving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(saving.checkpoints, "step-1")
+    old = saving.checkpoint(1)
+    save(saving.checkpoints, "step-2")
+    kept = saving.checkpoint(2)
+    saving.publisher.forget([old])
+    assert saving.objects.manifests() == [kept.manifest]
+    assert saving.folder.published() == (2, (kept,))
+    assert [key for key in saving.objects.keys("checkpoints") if "/1-1/" in key] == []
+
+
+# -- restoring -------------------------------------------------------------------------------
+
+
+def test_what_is_restored_replaces_what_lies_in_its_way(saving: Saving, tmp_path: Path) -> None:
+    save(saving.checkpoints, "step-1/weights")
+    save(saving.checkpoints, "latest", b"step-1")
+    checkpoint = saving.checkpoint()
+    into = tmp_path / "into"
+    save(into, "step-1/stale")
+    save(into, "other")
+    restore(checkpoint, into, tmp_path / "staging", saving.objects)
+    found = sorted(str(path.relative_to(into)) for path in into.rglob("*") if path.is_file())
+    assert found == ["latest", "other", "step-1/weights"]
+    assert not (tmp_path / "staging").exists()
+
+
+@pytest.mark.parametrize("path", ["../outside", "/etc/outside", "a/../../outside"])
+def test_a_manifest_that_leads_out_of_its_folder_is_refused(
+    saving: Saving, tmp_path: Path, path: str
+) -> None:
+    saving.objects.create("bytes", b"1")
+    evil = ManifestFile(path=path, key="bytes", size_bytes=1, sha256="0")
+    manifest = Manifest(at=0.0, job="job", attempt=1, seq=1, name="evil", files=(evil,))
+    saving.objects.create("m", manifest.model_dump_json().encode())
+    checkpoint = Checkpoint(attempt=1, seq=1, name="evil", size_bytes=1, saved_at=0.0, manifest="m")
+    with pytest.raises(Broken, match="outside"):
+        restore(checkpoint, tmp_path / "into", tmp_path / "staging", saving.objects)
+    assert not (tmp_path / "outside").exists()
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"files": 3}'])
+def test_a_manifest_that_cannot_be_read_restores_nothing(
+    saving: Saving, tmp_path: Path, body: bytes
+) -> None:
+    saving.objects.create("m", body)
+    checkpoint = Checkpoint(attempt=1, seq=1, name="x", size_bytes=1, saved_at=0.0, manifest="m")
+    with pytest.raises(Broken, match="manifest"):
+        restore(checkpoint, tmp_path / "into", tmp_path / "staging", saving.objects)
+
+
+def test_a_checkpoint_of_which_one_byte_is_wrong_restores_nothing(
+    saving: Saving, tmp_path: Path
+) -> None:
+    save(saving.checkpoints, "step-1/a")
+    save(saving.checkpoints, "step-1/b")
+    checkpoint = saving.checkpoint()
+    key = checkpoint.manifest.replace("manifest.json", "000001")
+    saving.objects.put_chunks(key, [LARGE[:-1] + b"y"])
+    (tmp_path / "into").mkdir()
+    with pytest.raises(Broken, match="step-1/b is damaged"):
+        restore(checkpoint, tmp_path / "into", tmp_path / "staging", saving.objects)
+    assert list((tmp_path / "into").iterdir()) == []
