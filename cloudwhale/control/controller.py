@@ -74,7 +74,7 @@ class Controller:
         self._look(now, rung=rung)
         world = replace(self._store.world(now), seed=self._chosen.seed)
         world = replace(world, sightings=self._watcher.sightings(world, now))
-        if self._is_due(world):
+        if self._watcher.has_looked and self._is_due(world):
             self._decide(world)
         return earliest(self._look_again_at, self._watcher.next_look_at(), self._effects.retry_at())
 
@@ -106,6 +106,7 @@ class Controller:
         reading = Reading(world, now)
         events: list[e.Event] = []
         for result in self._effects.done(now):
+            self._watcher.looked(result.key)
             events += self._came(result, world, reading, now)
         if events:
             self._store.append(events, epoch=self.epoch)

@@ -51,6 +51,17 @@ class Watcher:
         self._alive: dict[str, bool] = {}
         self._looked_at: Instant | None = None
         self._read_at: Instant | None = None
+        self._unseen = set(providers)
+
+    @property
+    def has_looked(self) -> bool:
+        """Say whether every provider has answered or failed once: before that, nothing is known."""
+        return not self._unseen
+
+    def looked(self, key: Key) -> None:
+        """Note that a look has ended, well or badly."""
+        if key.verb == "look":
+            self._unseen.discard(key.subject)
 
     def forgive(self, now: Instant) -> None:
         """Count every silence from now: we were the ones who did not listen."""

