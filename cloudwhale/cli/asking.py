@@ -1,35 +1,14 @@
-"""Questions to the person at the terminal, and what is assumed where there is none."""
+"""What an interrupt means to a person at a terminal, and where there is nobody."""
 
 import signal
 import sys
 
-from cloudwhale.cli.exits import WrongUsage
 from cloudwhale.cli.following import Told
 from cloudwhale.cli.interrupts import Interrupts, key_pressed
+from cloudwhale.cli.presence import someone_is_there
 from cloudwhale.cli.view import View
 
 CHOICES = "\n[d]etach, the jobs go on   [s]top the jobs   [c]ontinue watching ? "
-
-
-def someone_is_there() -> bool:
-    """Say whether a person sits at the terminal and can answer."""
-    return sys.stdin.isatty() and sys.stderr.isatty()
-
-
-def must_be_sure(yes: bool) -> None:
-    """Raise WrongUsage when nobody can be asked and nobody has said -y."""
-    if not yes and not someone_is_there():
-        raise WrongUsage(
-            "This is not a terminal, so nobody can be asked whether the plan is fine.",
-            "Say -y to run without being asked, or look first with `cloudwhale plan FILE`.",
-        )
-
-
-def agrees(question: str) -> bool:
-    """Ask; Enter means yes."""
-    print(f"{question} [Y/n] ", end="", file=sys.stderr, flush=True)
-    answer = sys.stdin.readline()
-    return answer.strip().lower() in ("", "y", "yes") and answer != ""
 
 
 class Goodbye:

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from cloudwhale.cli.asking import must_be_sure
 from cloudwhale.cli.exits import Exit
+from cloudwhale.cli.presence import must_be_sure
 from cloudwhale.cli.wishes import RunOptions
 from cloudwhale.settings import load
 

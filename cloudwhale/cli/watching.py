@@ -7,12 +7,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from cloudwhale.cli.asking import Goodbye, agrees
+from cloudwhale.cli.asking import Goodbye
 from cloudwhale.cli.exits import Exit, for_jobs
 from cloudwhale.cli.finding import one_run, work_is_left
 from cloudwhale.cli.following import Follower, Outcome, scene
 from cloudwhale.cli.interrupts import Interrupts
 from cloudwhale.cli.output import emit, stderr_paper, stdout_paper
+from cloudwhale.cli.presence import agrees
 from cloudwhale.cli.queueing import Sheaf, dry_run, queue, read, refuse_impossible, show_plan
 from cloudwhale.cli.view import PlainView, View
 from cloudwhale.cli.wishes import RunOptions

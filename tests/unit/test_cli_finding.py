@@ -6,12 +6,13 @@ import signal
 import pytest
 from makers import a_job
 
-from cloudwhale.cli import asking
-from cloudwhale.cli.asking import Goodbye, must_be_sure
+from cloudwhale.cli import asking, presence
+from cloudwhale.cli.asking import Goodbye
 from cloudwhale.cli.exits import NotFound, WrongUsage
 from cloudwhale.cli.finding import live_jobs, one_job, one_run, work_is_left
 from cloudwhale.cli.following import Told
 from cloudwhale.cli.interrupts import Interrupts
+from cloudwhale.cli.presence import must_be_sure
 from cloudwhale.cli.view import PlainView
 from cloudwhale.control.store import MemoryStore
 from cloudwhale.model import event as e
@@ -125,7 +126,7 @@ def test_a_closed_window_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_only_who_can_be_asked_may_leave_out_yes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking, "someone_is_there", lambda: False)
+    monkeypatch.setattr(presence, "someone_is_there", lambda: False)
     must_be_sure(True)
     with pytest.raises(WrongUsage):
         must_be_sure(False)
