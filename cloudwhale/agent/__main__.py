@@ -24,9 +24,37 @@ CRASHED = 70  # EX_SOFTWARE; jobs run on under their shims, and the next agent a
 UNUSABLE = 1
 
 
+class _Signals:
+    """What the kernel tells us, from the first moment on: a rim that comes later hears of it."""
+
+    def __init__(self) -> None:
+        self._rim: Rim | None = None
+        self._must_land = False
+        signal.signal(signal.SIGTERM, self._land)
+        signal.signal(signal.SIGINT, self._land)
+        signal.signal(signal.SIGCHLD, self._ring)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # a terminal that closes is no reason to go
+
+    def go_to(self, rim: Rim) -> None:
+        """Tell this one from now on."""
+        self._rim = rim
+        if self._must_land:
+            rim.land()
+
+    def _land(self, number: int, frame: FrameType | None) -> None:
+        self._must_land = True
+        if self._rim is not None:
+            self._rim.land()
+
+    def _ring(self, number: int, frame: FrameType | None) -> None:
+        if self._rim is not None:
+            self._rim.ring()
+
+
 def main(words: Sequence[str] | None = None, sizes: Sizes = NORMAL) -> int:
     """Be the agent of a node until it is time to leave; 0 at once when there is one already."""
     told = _parser().parse_args(words)
+    signals = _Signals()
     place = Place(told.home.expanduser().absolute(), told.node)
     try:
         options = options_from(told)
@@ -46,17 +74,7 @@ def main(words: Sequence[str] | None = None, sizes: Sizes = NORMAL) -> int:
         print(f"cloudwhale agent: {error}", file=sys.stderr)
         return UNUSABLE
     threading.excepthook = _crash
-
-    def land(number: int, frame: FrameType | None) -> None:
-        rim.land()
-
-    def ring(number: int, frame: FrameType | None) -> None:
-        rim.ring()
-
-    signal.signal(signal.SIGTERM, land)
-    signal.signal(signal.SIGINT, land)
-    signal.signal(signal.SIGCHLD, ring)
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # a terminal that closes is no reason to go
+    signals.go_to(rim)
     rim.run()
     place.leave()
     return 0

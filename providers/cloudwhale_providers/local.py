@@ -62,8 +62,10 @@ class LocalProvider:
 
     def terminate(self, machine: str) -> None:
         """Tell the agent to land its jobs and to go; the host itself stays."""
-        pid = self._agent_pid() if machine == self._node else None
-        if pid is None or not self._agent_lives():
+        pid = self._agent_pid() if self._agent_lives() else None
+        if pid is None and self._child_lives():
+            pid = self._child  # it has not said yet that it is there
+        if pid is None or machine != self._node:
             return
         try:
             os.kill(pid, signal.SIGTERM)
