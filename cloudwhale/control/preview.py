@@ -6,7 +6,7 @@ from typing import Literal
 
 from cloudwhale.control import desk as desks
 from cloudwhale.model import plan as p
-from cloudwhale.model.job import Job, JobSpec, JobState
+from cloudwhale.model.job import Job, JobSpec
 from cloudwhale.model.node import Node
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.units import NOTHING, Instant, MicroUsd
@@ -48,7 +48,16 @@ def preview(desk: desks.Desk, specs: Sequence[JobSpec], now: Instant) -> Preview
     jobs = _as_jobs(specs, now)
     world = replace(world, jobs={**world.jobs, **{job.id: job for job in jobs}})
     made = plan(world, desks.policies(desk.settings))
-    return Preview(jobs=tuple(_one(job, made) for job in jobs), budget_usd=None)
+    decisions = {decision.job: decision for decision in made.decisions}
+    fates = {step.job: step for step in made.steps if isinstance(step, _FATES)}
+    return Preview(
+        jobs=tuple(_one(job, fates[job.id], decisions.get(job.id)) for job in jobs),
+        budget_usd=None,
+    )
+
+
+_FATES = (p.Place, p.GiveUp, p.Park, p.Explain)
+Fate = p.Place | p.GiveUp | p.Park | p.Explain
 
 
 def _with_this_host(desk: desks.Desk, world: World) -> World:
@@ -79,36 +88,23 @@ def _as_jobs(specs: Sequence[JobSpec], now: Instant) -> list[Job]:
     ]
 
 
-def _one(job: Job, made: p.Plan) -> PreviewJob:
-    decision = next((d for d in made.decisions if d.job == job.id), None)
+def _one(job: Job, fate: Fate, decision: p.Decision | None) -> PreviewJob:
     rivals = decision.rivals if decision is not None else ()
-    runner_up = f"{rivals[0].placement.node} ({rivals[0].total:.3f})" if rivals else None
-    state, reason, place = _fate(job, made)
+    place = fate.placement if isinstance(fate, p.Place) else None
     return PreviewJob(
         name=job.spec.name,
         project=job.spec.project,
-        state=state,
-        node=place.placement.node if place is not None else None,
-        devices=place.placement.devices if place is not None else (),
-        reason=reason,
-        runner_up=runner_up,
+        state=_state(fate),
+        node=place.node if place is not None else None,
+        devices=place.devices if place is not None else (),
+        reason=fate.reason,
+        runner_up=f"{rivals[0].placement.node} ({rivals[0].total:.3f})" if rivals else None,
     )
 
 
-def _fate(
-    job: Job, made: p.Plan
-) -> tuple[Literal["runs-now", "waits", "impossible"], Reason, p.Place | None]:
-    for step in made.steps:
-        if getattr(step, "job", None) != job.id:
-            continue
-        match step:
-            case p.Place():
-                return "runs-now", step.reason, step
-            case p.GiveUp() | p.Park():
-                return "impossible", step.reason, None
-            case p.Explain():
-                never = step.reason.code is Code.NOTHING_FITS
-                return "impossible" if never else "waits", step.reason, None
-            case _:
-                continue
-    raise AssertionError(f"the plan says nothing of {job.id}, which is {JobState.PENDING}")
+def _state(fate: Fate) -> Literal["runs-now", "waits", "impossible"]:
+    if isinstance(fate, p.Place):
+        return "runs-now"
+    if isinstance(fate, p.Explain) and fate.reason.code is not Code.NOTHING_FITS:
+        return "waits"
+    return "impossible"
