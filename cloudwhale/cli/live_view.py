@@ -46,7 +46,8 @@ class LiveView:
         if said is None:
             return
         style = STYLES[TONES[job.state]]
-        self._print(Text.assemble((f"{clock_time(event.at)} ", "dim"), f"{job.id} ", (said, style)))
+        time = (f"{clock_time(event.at)} ", "dim")
+        self._console.print(Text.assemble(time, f"{job.id} ", (said, style)))
 
     def logged(self, job: Job, lines: Sequence[str], partial: str) -> None:
         """See View."""
@@ -57,7 +58,8 @@ class LiveView:
                 self._last[job.id] = Text.from_ansi(newest).plain
             return
         for line in lines:
-            self._print(Text.from_ansi(line))
+            # Output is the job's: it is broken where the terminal ends, not where words do.
+            self._console.print(Text.from_ansi(line), soft_wrap=True)
         self._last[job.id] = Text.from_ansi(partial).plain
 
     def draw(self, jobs: Mapping[str, Job], now: Instant) -> None:
@@ -75,13 +77,10 @@ class LiveView:
 
     def say(self, text: str) -> None:
         """See View."""
-        self._print(Text(text))
+        self._console.print(Text(text))
 
     def rest(self) -> None:
         """See View."""
         if self._live is not None:
             self._live.stop()
             self._live = None
-
-    def _print(self, line: Text) -> None:
-        self._console.print(line, soft_wrap=True)

@@ -1,5 +1,6 @@
 """A dry run's answer as a table and as a document."""
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,6 +21,10 @@ _WORDS: dict[str, tuple[str, Tone]] = {
     "waits": ("waits", "warn"),
     "impossible": ("impossible", "bad"),
 }
+
+
+_NUMBER = re.compile(r"(?<=[\w-])#\d+\b")
+"""A dry run numbers jobs that have no id yet; people and programs know them by name."""
 
 
 @dataclass(slots=True)
@@ -74,7 +79,7 @@ def _row(group: _Group) -> tuple[Cell, ...]:
         job.node or NOTHING,
         ", ".join(job.devices) or NOTHING,
         job.runner_up or NOTHING,
-        Cell(job.reason.says + change, "quiet"),
+        Cell(_NUMBER.sub("", job.reason.says + change), "quiet"),
     )
 
 
@@ -100,7 +105,7 @@ def _notes(preview: Preview, left: Sequence[_Group]) -> list[str]:
 def plan_keys(preview: Preview) -> dict[str, Any]:
     """Return the document that `plan --json` prints; money in dollars."""
     return {
-        "jobs": [job.model_dump(exclude={"reason": {"change"}}) for job in preview.jobs],
+        "jobs": [_job_keys(job) for job in preview.jobs],
         "machines": list(preview.machines),
         "cost_usd": usd(preview.cost_usd),
         "bound_usd": usd(preview.bound_usd),
@@ -109,3 +114,8 @@ def plan_keys(preview: Preview) -> dict[str, Any]:
         "worst_case_usd": usd(preview.worst_case_usd),
         "budget_usd": None if preview.budget_usd is None else usd(preview.budget_usd),
     }
+
+
+def _job_keys(job: PreviewJob) -> dict[str, Any]:
+    keys = job.model_dump(exclude={"reason"})
+    return {**keys, "reason": {"code": job.reason.code, "says": _NUMBER.sub("", job.reason.says)}}

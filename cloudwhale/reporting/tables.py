@@ -100,8 +100,14 @@ def why(job: Job, now: Instant) -> str:
         return f"attempt {job.attempt}" if job.attempt > 1 else ""
     if job.reason is None:
         return f"queued {span(waited_s(job, now))} ago" if job.state not in ENDED else ""
-    code = f"exit code {job.exit_code}: " if job.state is JobState.FAILED and job.exit_code else ""
-    return f"{code}{job.reason.says}"
+    return _with_code(job.reason.says, job.exit_code if job.state is JobState.FAILED else None)
+
+
+def _with_code(says: str, exit_code: int | None) -> str:
+    """Name the exit code, unless the sentence does."""
+    if not exit_code or f"ended with {exit_code}" in says:
+        return says
+    return f"exit code {exit_code}: {says}"
 
 
 def _progress(job: Job, now: Instant) -> str:
@@ -136,7 +142,8 @@ def receipt_sheet(receipt: RunReceipt) -> Sheet:
     notes: list[str] = []
     if len(jobs) > RECEIPT_ROWS_MOST:
         jobs = tuple(job for job in jobs if job.state != JobState.COMPLETED)
-        notes.append(f"{len(receipt.jobs) - len(jobs):,} more completed")
+        if jobs:  # else the total says all
+            notes.append(f"{len(receipt.jobs) - len(jobs):,} more completed")
     return Sheet(
         columns,
         tuple(_receipt_row(job) for job in jobs),
@@ -173,9 +180,8 @@ TELLS_NOTHING = (JobState.COMPLETED, JobState.RUNNING, JobState.STARTING)
 def _why_not_completed(job: JobReceipt) -> str:
     if job.state in TELLS_NOTHING or job.reason is None:
         return ""
-    code = f"exit code {job.exit_code}: " if job.exit_code else ""
     change = f"; {job.reason.change}" if job.reason.change else ""
-    return code + job.reason.says + change
+    return _with_code(job.reason.says, job.exit_code) + change
 
 
 def _total(receipt: RunReceipt) -> str:

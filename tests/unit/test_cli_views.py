@@ -157,6 +157,15 @@ def test_a_plan_of_many_jobs_is_summed_up() -> None:
     assert "and 980 jobs more: 980 waits" in lines
 
 
+def test_a_job_that_has_no_id_yet_is_called_by_its_name() -> None:
+    waits = Reason(code=Code.WAITS_FOR_JOB, says="waits for tok-2#11 to complete")
+    preview = Preview(jobs=(previewed("s", "waits", waits),))
+    assert plain_lines(plan_sheet(preview, [a_spec("s")]))[1].endswith(
+        "waits for tok-2 to complete"
+    )
+    assert plan_keys(preview)["jobs"][0]["reason"]["says"] == "waits for tok-2 to complete"
+
+
 def test_jobs_of_one_name_and_fate_are_one_row() -> None:
     here = Reason(code=Code.PLACED, says="here")
     jobs = (previewed("s", "runs-now", here), *(previewed("s", "waits", WAITS) for _ in range(7)))
