@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cloudwhale.cli.exits import Exit
+from cloudwhale.cli.exits import Exit, NotFound
 from cloudwhale.cli.finding import LIVE, one_job
 from cloudwhale.cli.output import Paper, document_or, emit, stdout_paper
 from cloudwhale.clock import SystemClock
@@ -140,6 +140,8 @@ def replay(number: int, as_json: bool) -> int:
     from cloudwhale.control.replay import replay as replayed
 
     with desk_here() as desk:
+        if desk.store.round(number) is None:
+            raise NotFound(f"There is no round {number}.", "`cloudwhale explain JOB` names rounds.")
         result = replayed(desk, number)
 
     def drawn(paper: Paper) -> None:

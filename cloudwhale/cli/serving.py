@@ -1,8 +1,9 @@
 """The command `controller`: works on the queue without following anything."""
 
+import logging
 from pathlib import Path
 
-from cloudwhale.cli.exits import Exit
+from cloudwhale.cli.exits import Bug, Exit
 from cloudwhale.cli.finding import work_is_left
 from cloudwhale.cli.interrupts import Interrupts
 from cloudwhale.cli.output import say
@@ -18,6 +19,7 @@ LOOK_EVERY_S: Seconds = 0.5  # whether anything is left to do
 def controller(until_empty: bool) -> int:
     """Work until told to end, or until nothing is left to do."""
     settings = load(Path.cwd())
+    logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
     host = ControllerHost(settings)
     with Interrupts() as interrupts:
         try:
@@ -37,14 +39,13 @@ def controller(until_empty: bool) -> int:
 
 def _work(host: ControllerHost, desk: Desk, interrupts: Interrupts, until_empty: bool) -> None:
     """Wait for the end; raise what ended the controller when nobody asked it to."""
-    trouble, seen = "", -1
+    seen = -1
     while interrupts.pending is None:
         if host.failure is not None:
             raise host.failure
-        if host.trouble != trouble:
-            trouble = host.trouble
-            say(f"waiting: {trouble}" if trouble else "going on")
-        if until_empty and not trouble and desk.store.version() != seen:
+        if not host.holds:
+            raise Bug("the controller has died", "Its jobs run on; start it again.")
+        if until_empty and not host.trouble and desk.store.version() != seen:
             seen = desk.store.version()
             if not work_is_left(desk.store):
                 host.stop(leave_agents=False)

@@ -1,5 +1,6 @@
 """One watch over a run: the controller if nobody else has it, the follower, the receipt."""
 
+import logging
 import signal
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -34,6 +35,8 @@ class Watch:
         self._as_json = as_json
         # With --json standard output belongs to the one document.
         self._paper = stderr_paper() if as_json else stdout_paper()
+        # What the controller logs for operators, the view says to who looks at it.
+        logging.getLogger("cloudwhale").addHandler(logging.NullHandler())
         self._host = ControllerHost(settings)
         self._stack = ExitStack()
         self.left_behind: int | None = None

@@ -20,7 +20,9 @@ def test_a_new_home_is_empty_and_says_what_to_do(shell: Shell) -> None:
     assert shell("nodes", "--json").document == {"nodes": []}
 
 
-@pytest.mark.parametrize("words", [("logs", "x"), ("explain", "x"), ("cancel", "x"), ("attach",)])
+@pytest.mark.parametrize(
+    "words", [("logs", "x"), ("explain", "x"), ("cancel", "x"), ("attach",), ("replay", "7")]
+)
 def test_nothing_found_is_a_sentence_with_a_remedy(shell: Shell, words: tuple[str, ...]) -> None:
     said = shell(*words)
     assert said.code == 2
