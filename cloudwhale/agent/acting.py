@@ -1,6 +1,8 @@
 """Carries out what duty decides; what comes of it is told to duty later."""
 
 import signal
+from collections.abc import Sequence
+from functools import partial
 from typing import TypeAlias
 
 from cloudwhale.agent import actions, closing, launching, preparing, remains, seen
@@ -8,6 +10,7 @@ from cloudwhale.agent.seen import Key
 from cloudwhale.agent.underway import Attempts, Tools, Underway
 from cloudwhale.mailbox.documents import StartOrder
 from cloudwhale.mailbox.sealing import SealBroken
+from cloudwhale.model.job import Checkpoint
 
 OnAttempt: TypeAlias = (
     actions.StartShim
@@ -67,8 +70,7 @@ class Acting:
             case actions.Publish():
                 self._publish(one, action)
             case actions.Forget():
-                old = action.checkpoints
-                self._tools.poster.afterwards(lambda: one.publisher.forget(old))
+                self._forget(one, action.checkpoints)
 
     def _prepare(self, order: StartOrder) -> None:
         folder = self._tools.folder((order.job, order.attempt))
@@ -123,6 +125,14 @@ class Acting:
             tools.tell(one.publisher.publish(action.seq, now, wall, over=action.last))
 
         tools.pool.do(publish)
+
+    def _forget(self, one: Underway, old: Sequence[Checkpoint]) -> None:
+        """Delete checkpoints once the newer ones are told of: a controller may still want them.
+
+        In the pool: a store that does not let us delete must not hold up what is said.
+        """
+        tools = self._tools
+        tools.poster.afterwards(lambda: tools.pool.do(partial(one.publisher.forget, old)))
 
     def _close(self, action: actions.Close) -> None:
         key = (action.report.job, action.report.attempt)

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from cloudwhale.agent.place import write_whole
 from cloudwhale.agent.seen import ExitRecord, Found, Key, StopWish
-from cloudwhale.mailbox.documents import REPORTS, AttemptEnded, StartOrder
+from cloudwhale.mailbox.documents import AttemptEnded, StartOrder
 from cloudwhale.model.job import Checkpoint
 from cloudwhale.model.units import Instant
 
@@ -60,6 +60,11 @@ class AttemptFolder:
         """Remember that the report was posted: nothing more happens to this attempt."""
         self.path.mkdir(parents=True, exist_ok=True)
         write_whole(self.path / "ended", report.model_dump_json())
+
+    def keep_end(self, report: AttemptEnded) -> None:
+        """Remember how an attempt that never ran ends, before its end is posted."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_whole(self.path / "closing.json", report.model_dump_json())
 
     def fence_out(self) -> bool:
         """Make sure that no shim can start the job any more; False when one has."""
@@ -109,11 +114,11 @@ class AttemptFolder:
 
     def ended(self) -> AttemptEnded | None:
         """Return the report of its end, when that was posted."""
-        try:
-            report = REPORTS.validate_json((self.path / "ended").read_bytes())
-        except (OSError, ValidationError):
-            return None
-        return report if isinstance(report, AttemptEnded) else None
+        return _report(self.path / "ended")
+
+    def closing(self) -> AttemptEnded | None:
+        """Return the report of its end that is still to be posted, if it never ran."""
+        return None if self.has_ended else _report(self.path / "closing.json")
 
     @property
     def has_ended(self) -> bool:
@@ -176,6 +181,13 @@ class AttemptFolder:
         return int(found["seq"]), checkpoints
 
 
+def _report(path: Path) -> AttemptEnded | None:
+    try:
+        return AttemptEnded.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError):
+        return None
+
+
 def known(attempts: Path) -> dict[str, int]:
     """Return the newest attempt of every job that has a folder here."""
     newest: dict[str, int] = {}
@@ -189,10 +201,16 @@ def found(attempts: Path) -> tuple[Found, ...]:
     return tuple(_found(attempts))
 
 
+def closing(attempts: Path) -> tuple[AttemptEnded, ...]:
+    """Return the ends of attempts that never ran, as far as they are still to be posted."""
+    reports = (AttemptFolder(attempts, key).closing() for key in _keys(attempts))
+    return tuple(report for report in reports if report is not None)
+
+
 def _found(attempts: Path) -> Iterator[Found]:
     for key in _keys(attempts):
         folder = AttemptFolder(attempts, key)
-        order = None if folder.has_ended else folder.order()
+        order = None if folder.has_ended or folder.closing() else folder.order()
         if order is None:
             continue
         pids = folder.pids()

@@ -16,7 +16,7 @@ from cloudwhale.model.units import Seconds
 from cloudwhale.spi.errors import StoreUnusable
 
 AGAIN_S: Seconds = 2.0
-NEEDED_NO_MORE = ("control", "shim.lock", "exit.new", "log.json", "stop.json", "workdir.tar.gz")
+NEEDED_NO_MORE = ("control", "shim.lock", "exit.new", "log.json", "stop.json", "closing.json")
 
 
 def close(action: Close, tools: Tools, tail: LogTail | None) -> None:
@@ -27,6 +27,7 @@ def close(action: Close, tools: Tools, tail: LogTail | None) -> None:
         order = action.order
         _try(lambda: folder.accept(order))
     if report.exit_code is None:
+        _try(lambda: folder.keep_end(report))  # first: what is fenced out looks as if it had run
         _make_sure_that_nothing_runs(folder)
     dropped = _finished(tail) if tail is not None else 0
     dropped += folder.unlogged_bytes()

@@ -41,6 +41,7 @@ class LogTail:
         self._box = log_of(objects, *folder.key)
         self._chunk, self._at = 0, 0
         self._recalls = adopted
+        self._finished = False
 
     def post(self) -> None:
         """Post what is new; past the head of the log only the newest of it. Raise StoreUnusable.
@@ -49,6 +50,8 @@ class LogTail:
         before it.
         """
         with self._turn:
+            if self._finished:
+                return
             self._recall()
             end = self._end()
             while self._at < min(end, self._sizes.log_head):
@@ -79,6 +82,7 @@ class LogTail:
                 self._objects.create(key, b"".join(whole))
             else:
                 self._objects.put_chunks(key, whole)
+            self._finished = True
             self._objects.delete([self._box.key(number + 1) for number in range(self._chunk)])
             return dropped
 
@@ -161,7 +165,7 @@ class LogThread:
         self._every_s = every_s
         self._tails: dict[Key, LogTail] = {}
         self._woken = threading.Event()
-        self._ended = False
+        self._ended = threading.Event()
         self._thread = threading.Thread(target=self._live, name="logs", daemon=True)
 
     def start(self) -> None:
@@ -179,12 +183,12 @@ class LogThread:
 
     def close(self) -> None:
         """End."""
-        self._ended = True
+        self._ended.set()
         self._woken.set()
         self._thread.join()
 
     def _live(self) -> None:
-        while not self._ended:
+        while not self._ended.is_set():
             wait(0.0 if self._tails else IDLE_S, self._woken)
             self._woken.clear()
             for tail in list(self._tails.values()):
@@ -193,4 +197,4 @@ class LogThread:
                 except StoreUnusable:
                     break  # the same for all; what is not posted now is posted later
             if self._tails:
-                wait(self._every_s)
+                wait(self._every_s, self._ended)

@@ -85,10 +85,13 @@ class Publisher:
                 shutil.rmtree(self._still, ignore_errors=True)
 
     def forget(self, checkpoints: Sequence[Checkpoint]) -> None:
-        """Delete checkpoints from the store, manifest first; raise StoreUnusable."""
-        for checkpoint in checkpoints:
-            self._objects.delete([checkpoint.manifest])
-            self._objects.delete(self._objects.keys(os.path.dirname(checkpoint.manifest)))
+        """Delete checkpoints from the store, manifest first; what it keeps is only wasted room."""
+        try:
+            for checkpoint in checkpoints:
+                self._objects.delete([checkpoint.manifest])
+                self._objects.delete(self._objects.keys(os.path.dirname(checkpoint.manifest)))
+        except StoreUnusable:
+            return
         with self._turn:
             self._published = tuple(one for one in self._published if one not in checkpoints)
             self._keep()

@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from cloudwhale.agent import attempts, seen
+from cloudwhale.agent import actions, attempts, seen
 from cloudwhale.agent.acting import Acting
 from cloudwhale.agent.cgroups import groups
 from cloudwhale.agent.duty import duty, wakes_at
 from cloudwhale.agent.launching import NORMAL, Sizes
 from cloudwhale.agent.logs import LogThread, flush_s
 from cloudwhale.agent.looking import Looking
+from cloudwhale.agent.onward import onward
 from cloudwhale.agent.orders import OrderReader, Told
 from cloudwhale.agent.place import Place, ReadTo
 from cloudwhale.agent.pool import Pool
@@ -35,6 +36,7 @@ from cloudwhale.spi.host import AS_IT_IS, Hierarchies, HostOptions, facts
 
 LAND_S: Seconds = 20.0  # of the 30 that a provider waits for us: the rest is for the last uploads
 GOODBYE_S: Seconds = 5.0
+SLEPT_S: Seconds = 15.0  # a loop that is so late did not run at all
 STORE_AGAIN_S: Seconds = 2.0
 TIDY_EVERY_S: Seconds = 3600.0
 
@@ -60,7 +62,7 @@ class Rim:
         self._charge = charge
         self._place = place
         self._clock = clock
-        self._start = (clock.now(), clock.steady())
+        self._now = onward(clock)
         self._seen: deque[tuple[seen.Seen | str, int | None]] = deque()
         self._bell = Bell()
         self._state = AgentState(charge.node, charge.agent, lease_s=charge.lease_s)
@@ -123,11 +125,21 @@ class Rim:
         )
         if not self._seen:
             self._bell.wait(max(0.0, due - now))
+            self._slept(self._now() - max(now, due))
         self._look()
         while self._seen:
             self._meet(*self._seen.popleft())
         self._step(seen.Tick())
         self._looking.look_for_checkpoints(self._state.attempts, self._now())
+
+    def _slept(self, late_s: Seconds) -> None:
+        """Forgive the store a silence during which this host was asleep, and its controller too.
+
+        A controller elsewhere was awake: what it did then in our silence, we cannot know.
+        """
+        same_host = self._charge.parent is not None and self._tools.objects.folder is not None
+        if late_s > SLEPT_S and same_host:
+            self._store.fresh(self._now())
 
     def _look(self) -> None:
         now = self._now()
@@ -172,6 +184,8 @@ class Rim:
             fence=read_to.fence,
         )
         self._step(woke)
+        for report in attempts.closing(self._place.attempts):
+            self._acting.do(actions.Close(report))
         self._orders.start(read_to)
 
     def _first_read_to(self) -> ReadTo:
@@ -206,7 +220,3 @@ class Rim:
         except OSError as error:
             # Read again after a restart: every order is obeyed once, however often it is read.
             print(f"cloudwhale agent: {error}", file=sys.stderr, flush=True)
-
-    def _now(self) -> Instant:
-        wall, steady = self._start
-        return wall + self._clock.steady() - steady
