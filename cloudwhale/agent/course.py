@@ -129,6 +129,16 @@ def started(attempt: Attempt, now: Instant, agent: str) -> AttemptStarted:
     )  # fmt: skip
 
 
+def saved(
+    attempt: Attempt, checkpoint: Checkpoint, now: Instant, agent: str
+) -> CheckpointPublished:
+    """Return the report that a checkpoint lies in the store."""
+    return CheckpointPublished(
+        at=now, agent=agent, job=attempt.order.job, attempt=attempt.order.attempt,
+        checkpoint=checkpoint,
+    )  # fmt: skip
+
+
 def _begun(attempt: Attempt, at: Instant, now: Instant, agent: str) -> Turn:
     running = replace(
         attempt,
@@ -198,11 +208,7 @@ def _published(
 ) -> tuple[Attempt, tuple[Action, ...]]:
     keep = max(1, attempt.order.checkpoint.keep)
     everything = (*attempt.published, checkpoint)
-    report = CheckpointPublished(
-        at=now, agent=agent, job=attempt.order.job, attempt=attempt.order.attempt,
-        checkpoint=checkpoint,
-    )  # fmt: skip
-    told: tuple[Action, ...] = (Post(report),)
+    told: tuple[Action, ...] = (Post(saved(attempt, checkpoint, now, agent)),)
     if len(everything) > keep:
         told = (*told, Forget(attempt.key, everything[:-keep]))
     kept = replace(

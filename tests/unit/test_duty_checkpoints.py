@@ -192,6 +192,16 @@ def test_after_a_restart_numbers_go_on_and_old_checkpoints_still_count() -> None
     assert of(Forget, actions) == [Forget(KEY, kept[:1])]
 
 
+def test_after_a_restart_the_newest_checkpoint_is_told_again() -> None:
+    order = start().order
+    assert isinstance(order, StartOrder)
+    kept = (a_checkpoint(1, 10.0), a_checkpoint(2, 20.0))
+    agent = Told()
+    agent.tell(seen.Woke(FACTS, "key", (seen.Found(order, 0.0, seq=2, published=kept),)))
+    [report] = agent.reports(CheckpointPublished)
+    assert report.checkpoint == kept[1], "its publisher may have died before it could say so"
+
+
 def test_what_becomes_whole_while_a_job_is_stopped_is_published_at_the_end() -> None:
     agent = Told().running()
     agent.tell(stop(), whole("step-2", 99.0))
