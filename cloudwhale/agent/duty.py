@@ -61,6 +61,8 @@ def _reaction(state: AgentState, event: Seen, now: Instant) -> Answer:
             return _awake(state, event, now)
         case seen.Ordered():
             return _ordered(state, event, now)
+        case seen.Unreadable():
+            return state, _not_understood(state, event, now)
         case seen.StoreFailed():
             return replace(state, silent_since=event.since), ()
         case seen.StoreWorks():
@@ -230,6 +232,17 @@ def _stop_ordered(state: AgentState, order: StopOrder, now: Instant) -> Answer:
     if not _is_a_name(order.job):
         return state, (Post(report),)
     return _knowing(state, order.job, order.attempt), (Close(report),)
+
+
+def _not_understood(state: AgentState, event: seen.Unreadable, now: Instant) -> tuple[Action, ...]:
+    if event.key is None:
+        return ()
+    job, attempt = event.key
+    refusal = OrderRefused(
+        at=now, agent=state.agent, job=job, attempt=attempt, code=Code.START_FAILED,
+        says=event.says,
+    )  # fmt: skip
+    return (Post(refusal),)
 
 
 def _refused(

@@ -51,16 +51,9 @@ class Looking:
             for key, one in self._attempts.here.items()
             if key in attempts and not one.looking
         ]
-        if any(one.started and not one.over and self._must_ask(one) for one in self._all()):
+        if any(_must_ask(one) for one in self._attempts.here.values()):
             times.append(now + LOOK_EVERY_S)
         return min(times, default=math.inf)
-
-    def _all(self) -> list[Underway]:
-        return list(self._attempts.here.values())
-
-    def _must_ask(self, one: Underway) -> bool:
-        """Say whether only asking tells when its shim dies: it is not our child, or no ring."""
-        return one.shim is None or not self._tools.bell.hears_folders
 
     def _look_at(self, one: Underway) -> None:
         lives = self._shim_lives(one)  # first: it may write its record and end while we look
@@ -99,6 +92,11 @@ class Looking:
         one.looking = False
         if whole is not None:
             self._tools.tell(whole)
+
+
+def _must_ask(one: Underway) -> bool:
+    """Say whether only asking tells what its shim does: it is not our child, or does not ring."""
+    return one.started and not one.over and (one.shim is None or not one.rings)
 
 
 def _look_at(one: Underway, attempt: Attempt) -> Instant:

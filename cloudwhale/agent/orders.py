@@ -1,5 +1,6 @@
 """Reads the orders of one node: at once where the store is a folder, else every two seconds."""
 
+import json
 import threading
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
@@ -7,7 +8,7 @@ from typing import TypeAlias
 from pydantic import ValidationError
 
 from cloudwhale.agent.place import ReadTo
-from cloudwhale.agent.seen import Ordered
+from cloudwhale.agent.seen import Key, Ordered, Unreadable
 from cloudwhale.mailbox.bell import Bell
 from cloudwhale.mailbox.box import orders_to
 from cloudwhale.mailbox.documents import ORDERS, LeaveOrder
@@ -18,8 +19,8 @@ from cloudwhale.spi.errors import StoreUnusable
 POLL_S: Seconds = 2.0  # architecture.md 5
 POLL_FOLDER_S: Seconds = 10.0  # where the folder rings, this is only for a ring that got lost
 
-Told: TypeAlias = tuple[Ordered | str, int]
-"""An order, or why it cannot be read, and its number."""
+Told: TypeAlias = tuple[Ordered | Unreadable, int]
+"""What was read, and its number."""
 Tell: TypeAlias = Callable[[Sequence[Told]], None]
 
 
@@ -84,11 +85,12 @@ class OrderReader:
         if held:
             self._tell(held)
 
-    def _understood(self, body: bytes) -> Ordered | str:
+    def _understood(self, body: bytes) -> Ordered | Unreadable:
         try:
             order = ORDERS.validate_json(body)
         except ValidationError as error:
-            return f"order {self._next} cannot be read: {error.errors()[0]['msg']}"
+            says = f"order {self._next} cannot be read: {error.errors()[0]['msg']}"
+            return Unreadable(says, _about(body))
         return Ordered(order, missed=self._next <= self._missed_to)
 
     def _first_kept(self) -> bytes | None:
@@ -99,4 +101,13 @@ class OrderReader:
             if body is not None:
                 self._next = number
                 return body
+        return None
+
+
+def _about(body: bytes) -> Key | None:
+    """Return the attempt that an order names, as far as it can be read."""
+    try:
+        found = json.loads(body)
+        return str(found["job"]), int(found["attempt"])
+    except (ValueError, KeyError, TypeError):
         return None

@@ -63,7 +63,7 @@ class Rim:
         self._place = place
         self._clock = clock
         self._now = onward(clock)
-        self._seen: deque[tuple[seen.Seen | str, int | None]] = deque()
+        self._seen: deque[tuple[seen.Seen, int | None]] = deque()
         self._bell = Bell()
         self._state = AgentState(charge.node, charge.agent, lease_s=charge.lease_s)
         self._store = StoreWatch(place.path / "heard", self._now(), self._tell)
@@ -154,11 +154,8 @@ class Rim:
             self._tidy_at = now + TIDY_EVERY_S
             self._tools.pool.do(partial(tidy, self._place.attempts, self._clock.now()))
 
-    def _meet(self, event: seen.Seen | str, number: int | None) -> None:
-        if isinstance(event, str):
-            print(f"cloudwhale agent: {event}", file=sys.stderr, flush=True)
-        else:
-            self._step(event)
+    def _meet(self, event: seen.Seen, number: int | None) -> None:
+        self._step(event)
         if number is not None:
             self._keep_read_to(number)
 

@@ -69,6 +69,14 @@ class Ordered:
 
 
 @dataclass(frozen=True, slots=True)
+class Unreadable:
+    """An order cannot be read (a newer controller?); `key` when it says what it is about."""
+
+    says: str
+    key: Key | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class OfAttempt:
     """Something about one attempt; ignored when that one is not under way."""
 
@@ -175,5 +183,13 @@ OfOneAttempt: TypeAlias = (
     Prepared | CannotStart | Began | Over | Lost | Whole | Published | Dropped | PublishFailed
 )
 Seen: TypeAlias = (
-    Woke | Ordered | OfOneAttempt | StoreFailed | StoreWorks | LeaveAsked | Orphaned | Tick
+    Woke
+    | Ordered
+    | Unreadable
+    | OfOneAttempt
+    | StoreFailed
+    | StoreWorks
+    | LeaveAsked
+    | Orphaned
+    | Tick
 )

@@ -57,6 +57,8 @@ class Underway:
     started: bool = False
     began: bool = False
     over: bool = False
+    rings: bool = False
+    """Whether the bell hears what its shim writes."""
     looking: bool = False
     look_at: Instant = 0.0
     """When its checkpoint folder is looked at next, if a publish is near."""
@@ -85,7 +87,7 @@ class Attempts:
     def listen(self, one: Underway) -> None:
         """Hear of what its shim and its job do."""
         one.started = True
-        self._tools.bell.watch(one.folder.path, moves=True)
+        one.rings = self._tools.bell.watch(one.folder.path, moves=True)
         try:
             self._tools.bell.watch(one.publisher.checkpoints, moves=True)
         except OSError:

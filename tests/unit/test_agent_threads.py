@@ -18,6 +18,7 @@ from cloudwhale.agent.seen import (
     Seen,
     StoreFailed,
     StoreWorks,
+    Unreadable,
 )
 from cloudwhale.agent.storewatch import SILENCE_S, StoreWatch
 from cloudwhale.mailbox.box import Box, log_of, orders_to, whole_log_key
@@ -116,14 +117,17 @@ class Reading:
         self.reader.start(read_to)
 
     def _tell(self, told: Sequence[Told]) -> None:
-        names = [(one if isinstance(one, str) else one.order.request_id, n) for one, n in told]
-        self.batches.append(names)
+        self.batches.append([(_name(one), number) for one, number in told])
 
     def wait_for(self, count: int) -> list[list[tuple[str, int]]]:
         """Wait until so many orders were told, end the reader, return the batches."""
         until(lambda: sum(map(len, self.batches)) >= count, f"{count} orders")
         self.reader.close()
         return self.batches
+
+
+def _name(one: Ordered | Unreadable) -> str:
+    return one.order.request_id if isinstance(one, Ordered) else f"{one.key}: {one.says}"
 
 
 def post(objects: StoreObjects, *names: str) -> None:
@@ -166,11 +170,13 @@ def test_orders_that_were_deleted_unread_are_passed_over(objects: Refusing) -> N
 
 
 def test_an_order_that_cannot_be_read_is_told_as_that_and_passed_over(objects: Refusing) -> None:
-    orders_to(objects, "host").post(b'{"kind": "dance"}', 0)
+    orders_to(objects, "host").post(b'{"kind": "dance", "job": "j", "attempt": 3}', 0)
+    orders_to(objects, "host").post(b"no JSON", 1)
     post(objects, "b")
-    [[(says, number)], rest] = Reading(objects, ReadTo()).wait_for(2)
-    assert says.startswith("order 1 cannot be read")
-    assert (number, rest) == (1, [("b", 2)])
+    [[(first, _)], [(second, _)], rest] = Reading(objects, ReadTo()).wait_for(3)
+    assert first.startswith("('j', 3): order 1 cannot be read")
+    assert second.startswith("None: order 2 cannot be read")
+    assert rest == [("b", 3)]
 
 
 def test_orders_to_a_forgotten_agent_are_marked(objects: Refusing) -> None:

@@ -124,6 +124,14 @@ def test_a_job_whose_id_cannot_name_a_folder_is_refused(job: str) -> None:
     assert of(Close, agent.done) == []
 
 
+def test_an_order_that_cannot_be_read_is_refused_for_the_attempt_that_it_names() -> None:
+    agent = Told()
+    [report] = posted(agent.tell(seen.Unreadable("order 4 cannot be read", ("job", 2))))
+    assert isinstance(report, OrderRefused)
+    assert (report.job, report.attempt, report.code) == ("job", 2, Code.START_FAILED)
+    assert agent.tell(seen.Unreadable("order 5 cannot be read")) == []
+
+
 def test_an_order_that_was_given_to_a_forgotten_agent_is_answered_and_not_obeyed() -> None:
     missed = seen.Ordered(start().order, missed=True)
     agent = Told()

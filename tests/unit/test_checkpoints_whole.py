@@ -1,0 +1,154 @@
+"""Which entries of a checkpoint folder are whole, new, and the newest."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from cloudwhale.agent.entries import STILL_S, Watch, entries
+
+LARGE = b"x" * 5000
+
+
+def save(folder: Path, name: str, body: bytes = LARGE) -> Path:
+    """Write a file of a checkpoint, with the folders above it."""
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(body)
+    return path
+
+
+def at(path: Path, seconds: float) -> None:
+    """Make a file look as if it was written then."""
+    os.utime(path, (seconds, seconds))
+
+
+def newest(watch: Watch, now: float, *, over: bool = False) -> str | None:
+    """Return the name of what is whole and new."""
+    entry = watch.newest(now, over=over)
+    return entry.name if entry else None
+
+
+def test_what_has_not_changed_for_five_seconds_is_whole(tmp_path: Path) -> None:
+    watch = Watch(tmp_path, {})
+    save(tmp_path, "step-1")
+    assert newest(watch, 100.0) is None
+    assert newest(watch, 100.0 + STILL_S - 0.1) is None
+    assert newest(watch, 100.0 + STILL_S) == "step-1"
+
+
+def test_what_changes_meanwhile_waits_again(tmp_path: Path) -> None:
+    watch = Watch(tmp_path, {})
+    save(tmp_path, "step-1/a")
+    newest(watch, 100.0)
+    save(tmp_path, "step-1/b")
+    assert newest(watch, 100.0 + STILL_S) is None
+    assert newest(watch, 100.0 + 2 * STILL_S) == "step-1"
+
+
+def test_what_was_renamed_into_place_is_whole_at_once(tmp_path: Path) -> None:
+    watch = Watch(tmp_path, {})
+    save(tmp_path, "step-1")
+    watch.renamed("step-1")
+    assert newest(watch, 100.0) == "step-1"
+
+
+def test_what_is_written_to_after_its_rename_is_whole_no_more(tmp_path: Path) -> None:
+    watch = Watch(tmp_path, {})
+    path = save(tmp_path, "step-1")
+    watch.renamed("step-1")
+    assert newest(watch, 100.0) == "step-1"
+    path.write_bytes(LARGE + b"more")
+    assert newest(watch, 101.0) is None
+
+
+@pytest.mark.parametrize("mark", [".complete", ".metadata"])
+def test_what_a_framework_marks_as_complete_is_whole(tmp_path: Path, mark: str) -> None:
+    save(tmp_path, "step-1/weights")
+    save(tmp_path, f"step-1/{mark}", b"1")
+    assert newest(Watch(tmp_path, {}), 100.0) == "step-1"
+
+
+def test_what_a_framework_marks_as_incomplete_is_not(tmp_path: Path) -> None:
+    watch = Watch(tmp_path, {})
+    save(tmp_path, "checkpoint-40/weights")
+    mark = save(tmp_path, "checkpoint-40/checkpoint-is-incomplete.txt", b"")
+    watch.renamed("checkpoint-40")
+    assert newest(watch, 100.0, over=True) is None
+    assert newest(watch, 200.0, over=True) is None
+    mark.unlink()
+    assert newest(watch, 300.0, over=True) == "checkpoint-40"
+
+
+def test_torch_shards_without_their_metadata_are_not_whole(tmp_path: Path) -> None:
+    watch = Watch(tmp_path, {})
+    save(tmp_path, "step-1/__0_0.distcp")
+    assert newest(watch, 100.0, over=True) is None
+    save(tmp_path, "step-1/.metadata", b"1")
+    assert newest(watch, 101.0) == "step-1"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [".hidden", "step-1.tmp", "step-1.partial", "tmp-checkpoint-1", "4.orbax-checkpoint-tmp-17"],
+)
+def test_drafts_are_no_checkpoints(tmp_path: Path, name: str) -> None:
+    save(tmp_path, f"{name}/weights")
+    assert newest(Watch(tmp_path, {}), 100.0, over=True) is None
+
+
+def test_a_folder_without_a_byte_is_no_checkpoint(tmp_path: Path) -> None:
+    (tmp_path / "step-1" / "inner").mkdir(parents=True)
+    save(tmp_path, "step-2/started", b"")
+    assert newest(Watch(tmp_path, {}), 100.0, over=True) is None
+
+
+def test_drafts_inside_a_checkpoint_are_left_out(tmp_path: Path) -> None:
+    save(tmp_path, "step-1/weights")
+    save(tmp_path, "step-1/weights.tmp")
+    [entry] = entries(tmp_path)
+    assert [file.path for file in entry.files] == ["step-1/weights"]
+
+
+def test_the_newest_is_the_one_that_was_written_last(tmp_path: Path) -> None:
+    for name, when in (("b", 30.0), ("c", 10.0), ("a", 20.0)):
+        at(save(tmp_path, name), when)
+    assert [entry.name for entry in entries(tmp_path)] == ["c", "a", "b"]
+    assert newest(Watch(tmp_path, {}), 100.0, over=True) == "b"
+
+
+def test_a_newest_that_is_not_whole_leaves_the_one_before(tmp_path: Path) -> None:
+    at(save(tmp_path, "step-1"), 10.0)
+    watch = Watch(tmp_path, {})
+    newest(watch, 0.0)
+    save(tmp_path, "step-2")
+    assert newest(watch, STILL_S) == "step-1"
+
+
+def test_what_is_known_is_not_new(tmp_path: Path) -> None:
+    save(tmp_path, "step-1")
+    [entry] = entries(tmp_path)
+    watch = Watch(tmp_path, {"step-1": entry.digest})
+    assert newest(watch, 100.0, over=True) is None
+    save(tmp_path, "step-1", LARGE + b"trained on")
+    assert newest(watch, 100.0, over=True) == "step-1"
+
+
+def test_small_files_and_links_travel_with_the_checkpoint_they_point_to(tmp_path: Path) -> None:
+    save(tmp_path, "global_step40/weights")
+    save(tmp_path, "latest", b"global_step40")
+    (tmp_path / "last").symlink_to("global_step40")
+    [entry] = entries(tmp_path)
+    assert (entry.name, [file.path for file in entry.files]) == (
+        "global_step40", ["global_step40/weights", "last", "latest"]
+    )  # fmt: skip
+
+
+def test_where_all_files_are_small_each_is_a_checkpoint(tmp_path: Path) -> None:
+    at(save(tmp_path, "1.json", b"{}"), 10.0)
+    at(save(tmp_path, "2.json", b"{}"), 20.0)
+    assert [entry.name for entry in entries(tmp_path)] == ["1.json", "2.json"]
+
+
+def test_a_folder_that_is_gone_holds_nothing(tmp_path: Path) -> None:
+    assert newest(Watch(tmp_path / "gone", {}), 100.0) is None
