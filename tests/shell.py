@@ -118,7 +118,8 @@ class Shell:
                 _kill(process)
             psutil.wait_procs(left, timeout=5)
         for started in self._started:
-            started.communicate()
+            if started.stdout is not None and not started.stdout.closed:
+                started.communicate()
 
 
 def _is_of(process: psutil.Process, home: str) -> bool:
