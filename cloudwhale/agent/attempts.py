@@ -121,6 +121,11 @@ class AttemptFolder:
         return None if self.has_ended else _report(self.path / "closing.json")
 
     @property
+    def is_known(self) -> bool:
+        """Say whether its order was accepted or answered; a folder alone is no memory of it."""
+        return any((self.path / name).exists() for name in ("order.json", "closing.json", "ended"))
+
+    @property
     def has_ended(self) -> bool:
         """Say whether the report of its end was posted."""
         return (self.path / "ended").exists()
@@ -189,10 +194,11 @@ def _report(path: Path) -> AttemptEnded | None:
 
 
 def known(attempts: Path) -> dict[str, int]:
-    """Return the newest attempt of every job that has a folder here."""
+    """Return the newest attempt of every job that was accepted or answered here."""
     newest: dict[str, int] = {}
     for job, number in _keys(attempts):
-        newest[job] = max(number, newest.get(job, 0))
+        if AttemptFolder(attempts, (job, number)).is_known:
+            newest[job] = max(number, newest.get(job, 0))
     return newest
 
 

@@ -156,6 +156,15 @@ def test_a_folder_tells_what_was_under_way(tmp_path: Path) -> None:
     assert ended.ended() == an_end("ended")
 
 
+def test_a_folder_without_an_order_is_of_an_agent_that_died_before_it_accepted(
+    tmp_path: Path,
+) -> None:
+    AttemptFolder(tmp_path, ("job", 1)).path.mkdir(parents=True)
+    (tmp_path / "job" / "1" / "order.json.new").touch()
+    assert known(tmp_path) == {}, "so the order, read again, is obeyed"
+    assert found(tmp_path) == ()
+
+
 def test_an_attempt_that_was_being_closed_before_it_ran_is_closed_not_run(tmp_path: Path) -> None:
     folder = AttemptFolder(tmp_path, ("job", 2))
     folder.accept(a_start(attempt=2))
