@@ -15,6 +15,17 @@ class Groups:
     cpu: Path | None = None
     memory: Path | None = None
 
+    def sweep(self) -> None:
+        """Remove the empty groups of shims that were killed, of any home on this host.
+
+        Their names end with the process id of who made them.
+        """
+        for parent in {folder for folder in (self.cpu, self.memory) if folder}:
+            for group in parent.glob("cloudwhale-*"):
+                maker = group.name.rsplit("-", 1)[1]
+                if maker.isdecimal() and not Path(f"/proc/{maker}").exists():
+                    _remove(group)
+
     def told(self) -> dict[str, str | int]:
         """Return it in the words that a shim understands."""
         if self.version == 2:
@@ -52,3 +63,10 @@ def _can_make(folder: Path, needed: str) -> bool:
         return (trial / needed).exists() and os.access(trial / "cgroup.procs", os.W_OK)
     finally:
         trial.rmdir()
+
+
+def _remove(group: Path) -> None:
+    try:
+        group.rmdir()
+    except OSError:
+        pass  # a process is left in it, or another agent was quicker

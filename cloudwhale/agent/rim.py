@@ -153,6 +153,8 @@ class Rim:
         if now >= self._tidy_at:
             self._tidy_at = now + TIDY_EVERY_S
             self._tools.pool.do(partial(tidy, self._place.attempts, self._clock.now()))
+            if self._tools.groups is not None:
+                self._tools.pool.do(self._tools.groups.sweep)
 
     def _meet(self, event: seen.Seen, number: int | None) -> None:
         self._step(event)

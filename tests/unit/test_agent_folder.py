@@ -1,6 +1,7 @@
 """An attempt's folder: what is put into it, what it says after a restart, when it goes."""
 
 import io
+import os
 import tarfile
 import threading
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from live_agent import CLOCK, a_start
 from cloudwhale.agent import preparing
 from cloudwhale.agent.acting import signal_number
 from cloudwhale.agent.attempts import AttemptFolder, closing, found, known
+from cloudwhale.agent.cgroups import Groups
 from cloudwhale.agent.place import Place, ReadTo
 from cloudwhale.agent.seen import (
     CannotStart,
@@ -198,3 +200,13 @@ def test_what_is_old_is_removed_and_what_runs_is_not(tmp_path: Path) -> None:
 )
 def test_signals_have_names(name: str, number: int) -> None:
     assert signal_number(name) == number
+
+
+def test_groups_of_shims_that_were_killed_are_removed_and_others_are_not(tmp_path: Path) -> None:
+    gone = 2**22 + 1  # above what the kernel gives out
+    for name in (f"cloudwhale-job-1-{gone}", f"cloudwhale-job-2-{os.getpid()}", "system.slice"):
+        (tmp_path / name).mkdir()
+    (tmp_path / f"cloudwhale-full-1-{gone}" / "inner").mkdir(parents=True)
+    Groups(1, cpu=tmp_path, memory=None).sweep()
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {f"cloudwhale-job-2-{os.getpid()}", "system.slice", f"cloudwhale-full-1-{gone}"}
