@@ -16,9 +16,9 @@ from cloudwhale.agent.place import Place
 from cloudwhale.agent.rim import Charge, Rim
 from cloudwhale.agent.state import LEASE_S
 from cloudwhale.clock import SystemClock
+from cloudwhale.host import add_arguments, options_from
 from cloudwhale.mailbox.objects import open_objects
 from cloudwhale.spi.errors import CloudwhaleError
-from cloudwhale.spi.host import add_arguments, options_from
 
 CRASHED = 70  # EX_SOFTWARE; jobs run on under their shims, and the next agent adopts them
 UNUSABLE = 1

@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from cloudwhale.spi.host import Hierarchies, text_of
+from cloudwhale.host import Hierarchies, text_of
 
 
 @dataclass(frozen=True, slots=True)

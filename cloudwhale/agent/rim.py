@@ -25,6 +25,7 @@ from cloudwhale.agent.storewatch import StoreWatch
 from cloudwhale.agent.tidying import tidy
 from cloudwhale.agent.underway import Attempts, Tools
 from cloudwhale.clock import wait
+from cloudwhale.host import AS_IT_IS, Hierarchies, HostOptions, facts
 from cloudwhale.mailbox.bell import Bell
 from cloudwhale.mailbox.box import inbox_from, orders_to
 from cloudwhale.mailbox.documents import Left
@@ -32,7 +33,6 @@ from cloudwhale.mailbox.objects import Objects
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.spi.clock import Clock
 from cloudwhale.spi.errors import StoreUnusable
-from cloudwhale.spi.host import AS_IT_IS, Hierarchies, HostOptions, facts
 
 LAND_S: Seconds = 20.0  # of the 30 that a provider waits for us: the rest is for the last uploads
 GOODBYE_S: Seconds = 5.0

@@ -164,7 +164,7 @@ def replay(number: int, as_json: bool) -> int:
 
 def doctor(as_json: bool) -> int:
     """Look at everything that jobs need on this host; say how to mend what is not well."""
-    from cloudwhale.control.desk import checks
+    from cloudwhale.control.checks import checks
     from cloudwhale.reporting.tables import checks_sheet
 
     rows = checks(settings_here())

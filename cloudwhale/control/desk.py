@@ -1,7 +1,7 @@
 """What every command works at: settings, store, mailbox, key, this host's machines."""
 
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import TracebackType
@@ -10,11 +10,12 @@ from typing import Self
 from cloudwhale import plugins
 from cloudwhale.clock import SystemClock
 from cloudwhale.control.store import open_store, sqlite_url
+from cloudwhale.host import HostOptions, as_arguments, facts
 from cloudwhale.mailbox.objects import StoreObjects, open_objects
 from cloudwhale.planning.planner import Policies
 from cloudwhale.planning.reconcile import Patience
 from cloudwhale.settings import Settings
-from cloudwhale.spi.provider import Check, Provider
+from cloudwhale.spi.provider import Provider
 from cloudwhale.spi.store import Store
 
 
@@ -70,26 +71,24 @@ def node_name(settings: Settings) -> str:
 def providers(settings: Settings) -> Mapping[str, Provider]:
     """Return the providers that the settings ask for: now this host alone."""
     local = plugins.load(plugins.PROVIDERS, "local")
+    options = _host_options(settings)
     return {
         "local": local(
-            mailbox=mailbox_url(settings),
             home=settings.home,
             node=node_name(settings),
-            options=_agent_options(settings),
+            facts=lambda: facts(settings.home, options),
+            options=[f"--lease-s={settings.attempt_lease_s}", *as_arguments(options)],
         )
     }
 
 
-def _agent_options(settings: Settings) -> Sequence[str]:
-    """Return the arguments that tell this host's agent what it may use."""
-    options = [f"--lease-s={settings.attempt_lease_s}"]
-    options += [f"--device={device}" for device in settings.devices]
-    options += [f"--label={key}={value}" for key, value in settings.labels.items()]
-    if settings.cpu is not None:
-        options.append(f"--cpu={settings.cpu}")
-    if settings.memory_gib is not None:
-        options.append(f"--memory-gib={settings.memory_gib}")
-    return options
+def _host_options(settings: Settings) -> HostOptions:
+    return HostOptions(
+        devices=settings.devices,
+        cpu=settings.cpu,
+        memory_gib=settings.memory_gib,
+        labels=settings.labels,
+    )
 
 
 def policies(settings: Settings) -> Policies:
@@ -101,16 +100,3 @@ def policies(settings: Settings) -> Policies:
             attempt_lease_s=settings.attempt_lease_s, clock_skew_s=settings.clock_skew_s
         ),
     )
-
-
-def checks(settings: Settings) -> Sequence[Check]:
-    """Return what `doctor` looks at: every provider's rows, then our own."""
-    rows = [row for provider in providers(settings).values() for row in provider.check()]
-    with open_desk(settings) as desk:
-        version = desk.store.version()
-    rows.append(Check(name="database", state="ok", says=f"readable, {version} events"))
-    rows.append(Check(name="mailbox", state="ok", says=mailbox_url(settings)))
-    policies(settings)
-    says = f"order {settings.order}, score {settings.score}"
-    rows.append(Check(name="policies", state="ok", says=says))
-    return rows

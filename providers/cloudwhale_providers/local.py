@@ -4,7 +4,7 @@ import fcntl
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
@@ -13,21 +13,20 @@ from cloudwhale.model.node import Facts
 from cloudwhale.model.offer import Offer
 from cloudwhale.model.units import Instant
 from cloudwhale.spi.errors import Unreachable
-from cloudwhale.spi.host import Hierarchies, facts, options_in
 from cloudwhale.spi.provider import Check, LaunchRequest, Leftover, Machine
 
 LEAST_FREE_GIB = 1.0
-OLDEST_PYTHON = (3, 11)
-SHELL = "/bin/bash"
 
 
 class LocalProvider:
     """The machine that we run on: it has no price, and nobody but its owner ends it."""
 
-    def __init__(self, mailbox: str, home: Path, node: str, options: Sequence[str] = ()) -> None:
-        self._mailbox = mailbox
+    def __init__(
+        self, home: Path, node: str, facts: Callable[[], Facts], options: Sequence[str] = ()
+    ) -> None:
         self._home = home
         self._node = node
+        self._count = facts
         self._options = tuple(options)
         self._child: int | None = None
         """The agent that we started, until it has ended and was collected."""
@@ -83,8 +82,8 @@ class LocalProvider:
         )
 
     def check(self) -> Sequence[Check]:
-        """Look at Python, shell, control groups and disk."""
-        return (_python(), _shell(), _groups(), self._disk())
+        """Look at whether agents run here, and at the disk that jobs are kept on."""
+        return (_system(), self._disk())
 
     # -- the agent ---------------------------------------------------------------------------
 
@@ -94,7 +93,7 @@ class LocalProvider:
 
     @cached_property
     def _facts(self) -> Facts:
-        return facts(self._place, options_in(self._options))
+        return self._count()
 
     def _machine(self) -> Machine:
         child = self._child_lives()  # collects it when it has ended
@@ -178,49 +177,12 @@ def _is_held(lock: Path) -> bool:
     return False
 
 
-# -- rows for `doctor` -----------------------------------------------------------------------
-
-
-def _python() -> Check:
-    version = ".".join(str(part) for part in sys.version_info[:3])
-    if sys.version_info[:2] < OLDEST_PYTHON:
-        remedy = "Install Python 3.11 or newer."
-        return Check(name="python", state="failed", says=version, remedy=remedy)
-    if not _runs_agents():
-        return Check(
-            name="python",
-            state="failed",
-            says=f"{version} on {sys.platform}, where agents do not run",
-            remedy="Let this host be the controller, and add a Linux machine as a node.",
-        )
-    return Check(name="python", state="ok", says=f"{version} at {sys.executable}")
-
-
-def _shell() -> Check:
-    if os.access(SHELL, os.X_OK):
-        return Check(name="shell", state="ok", says=SHELL)
-    remedy = "Install bash if your commands need it."
-    return Check(name="shell", state="warning", says="jobs run in /bin/sh", remedy=remedy)
-
-
-def _groups() -> Check:
-    kinds = list(_kinds(Hierarchies.of_this_process()))
-    if kinds:
-        return Check(name="cgroups", state="ok", says=", ".join(kinds))
+def _system() -> Check:
+    if _runs_agents():
+        return Check(name="agents", state="ok", says=f"run on {sys.platform}")
     return Check(
-        name="cgroups",
-        state="warning",
-        says="this user can make none: memory is watched, and CPU is not limited",
-        remedy="Run the agent as root, or as a systemd unit with Delegate=yes.",
+        name="agents",
+        state="failed",
+        says=f"do not run on {sys.platform}",
+        remedy="Let this host be the controller, and add a Linux machine as a node.",
     )
-
-
-def _kinds(hierarchies: Hierarchies) -> Iterator[str]:
-    for controller in ("cpu", "memory"):
-        if any(os.access(folder, os.W_OK) for folder in hierarchies.lineage(controller)[:1]):
-            yield f"{controller} by version 1"
-    for folder in hierarchies.lineage(""):
-        given = (folder / "cgroup.subtree_control").read_text().split()
-        if {"cpu", "memory"} <= set(given) and os.access(folder, os.W_OK):
-            yield "cpu and memory by version 2"
-            return

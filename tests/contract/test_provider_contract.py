@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from live_agent import until
 
+from cloudwhale.host import HostOptions, as_arguments, facts
 from cloudwhale.model.offer import Offer
 from cloudwhale.spi.provider import LaunchRequest, Machine, Provider
 from cloudwhale_providers.local import LocalProvider
@@ -43,7 +44,8 @@ class Candidate:
 
 def _local(folder: Path) -> Candidate:
     mailbox = (folder / "mailbox").as_uri()
-    provider = LocalProvider(mailbox, folder / "home", "host", ["--device=2x RTX4090 24GB"])
+    home, options = folder / "home", HostOptions(devices=("2x RTX4090 24GB",))
+    provider = LocalProvider(home, "host", lambda: facts(home, options), as_arguments(options))
     request = LaunchRequest(
         request_id="launch-1", node="host", offer=None, mailbox=mailbox, home=str(folder / "home")
     )

@@ -1,5 +1,6 @@
 """This host as a provider, and what it says it has."""
 
+import argparse
 import fcntl
 import os
 import signal
@@ -8,15 +9,24 @@ from pathlib import Path
 import pytest
 from live_agent import until
 
+from cloudwhale.host import (
+    Hierarchies,
+    HostOptions,
+    add_arguments,
+    as_arguments,
+    declared,
+    facts,
+    options_from,
+)
 from cloudwhale.spi.errors import SettingsError, Unreachable
-from cloudwhale.spi.host import Hierarchies, HostOptions, declared, facts, options_in
 from cloudwhale.spi.provider import LaunchRequest
 from cloudwhale_providers.local import LocalProvider
 
 
 def a_provider(tmp_path: Path, *options: str) -> LocalProvider:
     """Make a provider of this host with a home of its own."""
-    return LocalProvider((tmp_path / "mailbox").as_uri(), tmp_path / "home", "host", options)
+    home = tmp_path / "home"
+    return LocalProvider(home, "host", lambda: facts(home, HostOptions()), options)
 
 
 def a_request(tmp_path: Path) -> LaunchRequest:
@@ -94,10 +104,10 @@ def test_a_provider_of_what_is_owned_offers_nothing(tmp_path: Path) -> None:
     assert a_provider(tmp_path).extend("host", 1e9) == "fixed"
 
 
-def test_python_shell_groups_and_disk_are_checked(tmp_path: Path) -> None:
+def test_the_disk_is_checked_and_whether_agents_run_here(tmp_path: Path) -> None:
     rows = {row.name: row for row in a_provider(tmp_path).check()}
-    assert set(rows) == {"python", "shell", "cgroups", "disk"}
-    assert rows["python"].state == "ok"
+    assert set(rows) == {"agents", "disk"}
+    assert rows["agents"].state == "ok"
     assert "GiB free" in rows["disk"].says
 
 
@@ -132,13 +142,18 @@ def test_what_describes_no_device_is_refused(text: str) -> None:
         declared([text])
 
 
-def test_an_agents_words_about_its_host_are_understood_among_others() -> None:
-    words = ["--lease-s=5", "--device=2x L4 24GB", "--cpu=3", "--memory-gib=7", "--label=a=b=c"]
-    assert options_in(words) == HostOptions(
-        devices=("2x L4 24GB",), cpu=3.0, memory_gib=7.0, labels={"a": "b=c"}
-    )
+def read_back(*words: str) -> HostOptions:
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    return options_from(parser.parse_args(words))
+
+
+def test_what_is_said_of_a_host_survives_an_agents_command_line() -> None:
+    options = HostOptions(devices=("2x L4 24GB",), cpu=3.0, memory_gib=7.0, labels={"a": "b=c"})
+    assert read_back(*as_arguments(options)) == options
+    assert read_back() == HostOptions()
     with pytest.raises(SettingsError, match="has no value"):
-        options_in(["--label=a"])
+        read_back("--label=a")
 
 
 # -- control groups that are only folders ----------------------------------------------------

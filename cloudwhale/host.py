@@ -55,12 +55,15 @@ def options_from(arguments: argparse.Namespace) -> HostOptions:
     )
 
 
-def options_in(words: Sequence[str]) -> HostOptions:
-    """Return what an agent's arguments say of its host, the others left aside."""
-    parser = argparse.ArgumentParser(add_help=False)
-    add_arguments(parser)
-    known, _ = parser.parse_known_args(words)
-    return options_from(known)
+def as_arguments(options: HostOptions) -> list[str]:
+    """Return the arguments that an agent's command line says the same with."""
+    words = [f"--device={device}" for device in options.devices]
+    words += [f"--label={key}={value}" for key, value in options.labels.items()]
+    if options.cpu is not None:
+        words.append(f"--cpu={options.cpu}")
+    if options.memory_gib is not None:
+        words.append(f"--memory-gib={options.memory_gib}")
+    return words
 
 
 def facts(folder: Path, options: HostOptions) -> Facts:

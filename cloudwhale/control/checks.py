@@ -1,0 +1,81 @@
+"""The rows of `doctor`: this host, its providers, the store, the settings; each with its remedy."""
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+
+from cloudwhale.control.desk import mailbox_url, open_desk, policies, providers
+from cloudwhale.host import Hierarchies
+from cloudwhale.settings import Settings
+from cloudwhale.spi.errors import CloudwhaleError
+from cloudwhale.spi.provider import Check
+
+SHELL = "/bin/bash"
+
+
+def checks(settings: Settings) -> Sequence[Check]:
+    """Look at everything that jobs need here; takes a second at most."""
+    rows = [_python(), _shell(), _groups()]
+    rows += [row for provider in providers(settings).values() for row in provider.check()]
+    return [*rows, _database(settings), _mailbox(settings), _policies(settings)]
+
+
+def _python() -> Check:
+    version = ".".join(str(part) for part in sys.version_info[:3])
+    return Check(name="python", state="ok", says=f"{version} at {sys.executable}")
+
+
+def _shell() -> Check:
+    if os.access(SHELL, os.X_OK):
+        return Check(name="shell", state="ok", says=SHELL)
+    remedy = "Install bash if your commands need it."
+    return Check(name="shell", state="warning", says="jobs run in /bin/sh", remedy=remedy)
+
+
+def _groups() -> Check:
+    kinds = list(_kinds(Hierarchies.of_this_process()))
+    if kinds:
+        return Check(name="cgroups", state="ok", says=", ".join(kinds))
+    return Check(
+        name="cgroups",
+        state="warning",
+        says="this user can make none: memory is watched, and CPU is not limited",
+        remedy="Run the agent as root, or as a systemd unit with Delegate=yes.",
+    )
+
+
+def _kinds(hierarchies: Hierarchies) -> Iterator[str]:
+    for controller in ("cpu", "memory"):
+        if any(os.access(folder, os.W_OK) for folder in hierarchies.lineage(controller)[:1]):
+            yield f"{controller} by version 1"
+    for folder in hierarchies.lineage(""):
+        given = (folder / "cgroup.subtree_control").read_text().split()
+        if {"cpu", "memory"} <= set(given) and os.access(folder, os.W_OK):
+            yield "cpu and memory by version 2"
+            return
+
+
+def _database(settings: Settings) -> Check:
+    try:
+        with open_desk(settings) as desk:
+            says = f"readable, {desk.store.version()} events"
+    except CloudwhaleError as error:
+        return _failed("database", error)
+    return Check(name="database", state="ok", says=says)
+
+
+def _mailbox(settings: Settings) -> Check:
+    return Check(name="mailbox", state="ok", says=mailbox_url(settings))
+
+
+def _policies(settings: Settings) -> Check:
+    try:
+        policies(settings)
+    except CloudwhaleError as error:
+        return _failed("policies", error)
+    says = f"order {settings.order}, score {settings.score}"
+    return Check(name="policies", state="ok", says=says)
+
+
+def _failed(name: str, error: CloudwhaleError) -> Check:
+    return Check(name=name, state="failed", says=error.says, remedy=error.remedy)
