@@ -199,6 +199,10 @@ class LiveAgent:
             int(name) for name in os.listdir("/proc") if name.isdecimal() and self._is_ours(name)
         ]
 
+    def job_processes(self) -> list[int]:
+        """Return the living processes that are neither the agent nor a shim, which may linger."""
+        return [pid for pid in self.processes() if b"cloudwhale" not in _command(pid)]
+
     def _is_ours(self, name: str) -> bool:
         mark = os.fsencode(self.home)
         try:
@@ -216,3 +220,10 @@ class LiveAgent:
         keys = [(path.parts[-2], int(path.name)) for path in self.attempts.glob("*/[0-9]*")]
         found = [self.folder(*key).pids() for key in keys]
         return [pids for pids in found if pids is not None]
+
+
+def _command(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b"cloudwhale: gone meanwhile"

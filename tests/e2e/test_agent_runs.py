@@ -145,7 +145,7 @@ def test_a_job_that_forks_and_exits_leaves_nothing_behind(agent: LiveAgent) -> N
     agent.post(a_start(command=daemons + "env -i sleep 300 & exit 0"))
     end = agent.ended()
     assert (end.how, end.exit_code) == ("exited", 0)
-    assert [pid for pid in agent.processes() if pid != agent.process.pid] == []
+    assert agent.job_processes() == []
 
 
 def test_a_stop_of_an_attempt_that_nobody_knows_says_it_is_over(agent: LiveAgent) -> None:

@@ -73,7 +73,7 @@ def test_a_shim_that_is_killed_takes_its_job_with_it(agent: LiveAgent) -> None:
     end = agent.ended()
     assert (end.how, end.exit_code) == ("shim-lost", None)
     assert "the shim that watched the job died" in end.says
-    assert [pid for pid in agent.processes() if pid != agent.process.pid] == []
+    assert agent.job_processes() == []
     assert agent.log() == b"ready\n"
 
 
