@@ -9,10 +9,11 @@ from urllib.parse import unquote, urlparse
 from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import LocalStore, MemoryStore, ObjectStore, from_url
 
-from cloudwhale.spi.errors import StoreUnusable
+from cloudwhale.spi.errors import SettingsError, StoreUnusable
 
 PART_BYTES = 8 << 20  # S3 wants parts of 5 MiB or more; eight keeps memory low and rates high
 READ_BYTES = 1 << 20  # of a local file at once: large enough to be fast, small enough to forget
+REMOTE = ("s3", "gs")
 
 
 class Unreadable(Exception):
@@ -158,19 +159,42 @@ def _received(chunks: Iterable[bytes], key: str) -> Iterator[bytes]:
 
 
 def open_objects(url: str) -> StoreObjects:
-    """Open an object store by URL; a folder is made when it is missing."""
-    parts = urlparse(url)
+    """Open an object store by URL; a folder is made when it is missing.
+
+    Raise SettingsError for a URL of no store that is spoken to, StoreUnusable for a folder that
+    cannot be made.
+    """
+    try:
+        parts = urlparse(url)
+    except ValueError as error:
+        raise _no_store(url, f": {error}") from error
     if parts.scheme == "memory":
         return StoreObjects(MemoryStore())
-    if parts.scheme == "file":
-        folder = Path(unquote(parts.path))
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            # automatic_cleanup would race with a writer that has just made the folder.
-            return StoreObjects(LocalStore(folder, mkdir=True), folder)
-        except (BaseError, OSError) as error:
-            raise _unusable("open", url, error) from error
-    return StoreObjects(from_url(url))
+    if parts.scheme == "file" and not parts.netloc and parts.path.startswith("/"):
+        return _open_folder(Path(unquote(parts.path)), url)
+    if parts.scheme not in REMOTE or not parts.netloc:
+        raise _no_store(url)
+    try:
+        return StoreObjects(from_url(url))
+    except (BaseError, ValueError) as error:
+        raise _no_store(url, f": {str(error).splitlines()[0]}") from error
+
+
+def _open_folder(folder: Path, url: str) -> StoreObjects:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        # automatic_cleanup would race with a writer that has just made the folder.
+        return StoreObjects(LocalStore(folder, mkdir=True), folder)
+    except (BaseError, OSError) as error:
+        raise _unusable("open", url, error) from error
+
+
+def _no_store(url: str, because: str = "") -> SettingsError:
+    return SettingsError(
+        f"mailbox: {url!r} is no object store that cloudwhale can meet its agents in{because}",
+        "Write file:///folder, s3://bucket/folder or gs://bucket/folder in CLOUDWHALE_MAILBOX or "
+        "`mailbox` of cloudwhale.toml, or leave it out: a folder in CLOUDWHALE_HOME.",
+    )
 
 
 def _unusable(verb: str, key: str, error: Exception) -> StoreUnusable:

@@ -13,7 +13,7 @@ from cloudwhale.mailbox.box import Box, inbox_from, log_of, orders_to, workdir_k
 from cloudwhale.mailbox.documents import ORDERS, REPORTS, Heartbeat, LeaveOrder, StartOrder
 from cloudwhale.mailbox.objects import StoreObjects, Unreadable, open_objects
 from cloudwhale.mailbox.sealing import SealBroken, new_key_pair, seal, unseal
-from cloudwhale.spi.errors import StoreUnusable
+from cloudwhale.spi.errors import SettingsError, StoreUnusable
 
 
 @pytest.fixture(params=["folder", "memory"])
@@ -117,6 +117,24 @@ def test_a_folder_with_odd_letters_is_a_store_too(tmp_path: Path) -> None:
 
 
 # -- boxes -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["", "nonsense", "/tmp/box", "ftp://x/y", "s3:bucket", "s3://", "file://host/x", "file:x",
+     "http://x", "s3://[", "az://account/x"],
+)  # fmt: skip
+def test_a_url_of_no_store_is_a_wrong_setting_with_a_remedy(url: str) -> None:
+    with pytest.raises(SettingsError) as refused:
+        open_objects(url)
+    assert repr(url) in refused.value.says
+    assert "Debug" not in refused.value.says
+    assert "file:///" in refused.value.remedy
+
+
+@pytest.mark.parametrize("url", ["s3://bucket", "s3://bucket/folder", "gs://bucket/folder"])
+def test_buckets_are_opened_without_asking_anybody(url: str) -> None:
+    assert open_objects(url).folder is None
 
 
 def test_documents_are_numbered_from_one(objects: StoreObjects) -> None:
