@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from cloudwhale.model.units import Seconds
 from cloudwhale.model.value import Value
@@ -38,16 +38,21 @@ class Settings(Value):
     memory_gib: float | None = None
     """Memory of this host that jobs may use; None: all."""
     labels: dict[str, str] = {}
+    """What jobs may ask of this host with `where`; in the environment `rack=a,disk=fast`."""
     order: str = "priority"
+    """Policy that says which job is planned first."""
     score: str = "best-fit"
+    """Policy that says which of the places that fit is best."""
     seed: int = 0
+    """What policies draw from; the same seed gives the same plans."""
     attempt_lease_s: Seconds = 600.0
     """Silence of the store or the agent after which an attempt counts as lost."""
     clock_skew_s: Seconds = 30.0
     """How far two clocks may differ."""
-    value_of_time_usd_h: float | None = None
-    budget_soft_share: float = 0.9
+    budget_soft_share: float = Field(0.9, gt=0, le=1)
+    """Share of a budget at which nothing new is rented any more."""
     user: str = ""
+    """Who submits; empty: the login name."""
 
 
 def default_home() -> Path:
@@ -83,9 +88,15 @@ def _user_file(env: Mapping[str, str]) -> Path:
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(file.read_text())
+        return tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise SettingsError(
+            f"{file}:{line}: this is not UTF-8, which TOML is written in",
+            "Save the file as UTF-8.",
+        ) from error
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"{file}: {error}", "Mend the file; it is TOML.") from error
     except OSError as error:
@@ -96,8 +107,17 @@ def _from_text(key: str, value: str) -> Any:
     if key == "devices":
         return [part.strip() for part in value.split(",") if part.strip()]
     if key == "labels":
-        return dict(part.split("=", 1) for part in value.split(",") if "=" in part)
+        return dict(_label(part) for part in value.split(",") if part.strip())
     return value
+
+
+def _label(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise SettingsError(
+            f"${PREFIX}LABELS: {text!r} is not NAME=VALUE", "Write labels as rack=a,disk=fast."
+        )
+    return name.strip(), value.strip()
 
 
 def _checked(found: dict[str, Any], origin: dict[str, str]) -> Settings:
