@@ -75,6 +75,7 @@ def queue(desk: Desk, sheaf: Sheaf) -> Run:
         files=(str(sheaf.path),),
         digest=file.digest,
         budget=file.budget,
+        soft_share=settings.budget_soft_share,
         user=settings.user or getpass.getuser(),
         environment=os.environ,
         key=desk.key if needs_key else b"",

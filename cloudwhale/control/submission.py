@@ -31,6 +31,8 @@ class Origin:
     digest: str
     budget: MicroUsd | None
     """The smaller of the file's and the command line's, as `read_jobs` gives it."""
+    soft_share: float
+    """Share of the budget at which nothing new is rented."""
     user: str
     environment: Mapping[str, str] = field(repr=False)
     """Where secrets are taken from."""
@@ -96,6 +98,7 @@ def _drawn(
         files=origin.files,
         digest=origin.digest,
         budget=origin.budget,
+        soft_share=origin.soft_share,
     )
     return run, _jobs(store, run, specs, ids)
 

@@ -17,3 +17,5 @@ class Run(Value):
     """Of files and options; the same command in the same folder adopts an unfinished run."""
     budget: MicroUsd | None = None
     """Bound on what the run may spend; None: nothing may be rented."""
+    soft_share: float = 0.9
+    """Share of the budget at which nothing new is rented."""

@@ -26,7 +26,7 @@ KEY = bytes(range(32))
 def an_origin(**fields: Any) -> Origin:
     known: dict[str, Any] = {
         "at": 100.0, "folder": Path("/here"), "files": ("job.yaml",), "digest": "d",
-        "budget": None, "user": "ada", "environment": {}, "key": KEY,
+        "budget": None, "soft_share": 0.9, "user": "ada", "environment": {}, "key": KEY,
     }  # fmt: skip
     return Origin(**known | fields)
 
@@ -53,6 +53,13 @@ def archives(objects: StoreObjects) -> list[str]:
 @pytest.fixture
 def objects(tmp_path: Path) -> StoreObjects:
     return open_objects((tmp_path / "mailbox").as_uri())
+
+
+def test_the_soft_line_of_the_settings_is_that_of_the_runs_account(objects: StoreObjects) -> None:
+    store = MemoryStore()
+    origin = an_origin(budget=MicroUsd(5), soft_share=0.5)
+    run = submit(store, objects, origin, [a_spec("a")], numbers())
+    assert store.world(0.0).accounts[run.id].soft == 0.5
 
 
 def test_a_run_and_its_jobs_are_one_append(objects: StoreObjects) -> None:

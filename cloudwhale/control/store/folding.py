@@ -178,7 +178,7 @@ class Draft:
         self.runs.put(run.id, run)
         self.opened[run.id] = seq
         account = self.accounts.get(run.id) or Account(payer=run.id)
-        self.accounts.put(run.id, account.but(limit=run.budget))
+        self.accounts.put(run.id, account.but(limit=run.budget, soft=run.soft_share))
 
     def _pay(self, event: e.Reserved | e.Charged | e.Released) -> None:
         account = self.accounts.get(event.payer) or Account(payer=event.payer)
