@@ -31,7 +31,6 @@ class Code(StrEnum):
     NO_NODES = "no-nodes"
     NO_ROOM_NOW = "no-room-now"
     NOTHING_FITS = "nothing-fits"
-    BEHIND_OTHERS = "behind-others"
     WAITS_FOR_JOB = "waits-for-job"
     BACKOFF = "backoff"
     RECOVERING = "recovering"

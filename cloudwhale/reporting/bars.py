@@ -1,7 +1,5 @@
 """Bars: how much of something is taken, in a few characters."""
 
-from cloudwhale.reporting.figures import percent
-
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
@@ -12,17 +10,6 @@ def bar(share: float, width: int) -> str:
     return filled + "·" * (width - len(filled))
 
 
-def bare_bar(share: float, width: int) -> str:
-    """Return the same in ASCII, for pipes and for terminals that know no more."""
-    full = round(min(1.0, max(0.0, share)) * width)
-    return "#" * full + "." * (width - full)
-
-
 def taken(used: float, whole: float) -> float:
     """Return the share that is taken, 0 for nothing of nothing."""
     return used / whole if whole > 0 else 0.0
-
-
-def with_percent(share: float, width: int) -> str:
-    """Return a bar followed by its share as a number."""
-    return f"{bar(share, width)} {percent(share):>5}"

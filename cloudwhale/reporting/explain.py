@@ -43,11 +43,6 @@ class Story(Value):
     job: Job
     tellings: tuple[Telling, ...]
 
-    @property
-    def still_waits(self) -> bool:
-        """Say whether it could start but for what its reason says."""
-        return not self.job.ended and self.job.placement is None
-
 
 DECIDED = (e.Placed, e.Waits, e.Parked, e.GaveUp)
 """Events whose round kept numbers."""

@@ -11,7 +11,6 @@ CloudwhaleError
 ├── Unreachable      unknown whether it happened: look before trying again
 ├── StaleWorld       plan again
 ├── Fenced           another controller holds the lock now: stop
-├── Busy             another controller holds the lock: follow it instead
 ├── StoreUnusable    the database or the mailbox cannot be used: it says why and what to do
 └── IllegalTransition  a bug: an event that the state cannot meet; prints the job's story
 """
@@ -81,10 +80,6 @@ class StaleWorld(CloudwhaleError):
 
 class Fenced(CloudwhaleError):
     """A newer controller has taken over; nothing that this one writes counts."""
-
-
-class Busy(CloudwhaleError):
-    """Another controller holds the lock."""
 
 
 class StoreUnusable(CloudwhaleError):

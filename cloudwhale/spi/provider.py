@@ -5,7 +5,7 @@ from typing import Literal, Protocol
 
 from cloudwhale.model.node import Facts
 from cloudwhale.model.offer import Offer
-from cloudwhale.model.units import Instant, Seconds
+from cloudwhale.model.units import Instant
 from cloudwhale.model.value import Value
 
 
@@ -82,6 +82,3 @@ class Provider(Protocol):
     def check(self) -> Sequence[Check]:
         """Look at what this provider needs; takes seconds at most."""
         ...
-
-
-TERMINATE_GRACE_S: Seconds = 30.0  # an agent lands its jobs' last checkpoint in this time

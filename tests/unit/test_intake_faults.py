@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cloudwhale.control.intake import Overrides, budget_flag, deadline_flag, env_flag, read_jobs
+from cloudwhale.control.intake import Overrides, budget_flag, env_flag, read_jobs
 from cloudwhale.spi.errors import SpecError
 
 NOW = 1_790_000_000.0
@@ -279,13 +279,9 @@ def test_more_jobs_than_a_store_takes_are_refused(tmp_path: Path) -> None:
 def test_flags_are_refused_in_the_words_of_the_file() -> None:
     assert budget_flag("50") == 50_000_000
     assert env_flag(["A=b=c", "B="]) == {"A": "b=c", "B": ""}
-    assert deadline_flag("2026-12-01T08:00Z", NOW) == 1_796_112_000.0
     for wrong in ("-5", "nan", "50 EUR", ""):
         with pytest.raises(SpecError, match="--budget"):
             budget_flag(wrong)
     for wrong in ("A", "=b", "1A=b"):
         with pytest.raises(SpecError, match="--env"):
             env_flag([wrong])
-    for wrong in ("2020-12-01T08:00Z", "soon"):
-        with pytest.raises(SpecError, match="--deadline"):
-            deadline_flag(wrong, NOW)

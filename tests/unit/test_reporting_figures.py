@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from cloudwhale.model.units import micro_usd
-from cloudwhale.reporting.bars import bar, bare_bar, taken
+from cloudwhale.reporting.bars import bar, taken
 from cloudwhale.reporting.figures import (
     counted,
     dollars,
@@ -80,12 +80,10 @@ def test_one_is_not_plural() -> None:
 @pytest.mark.parametrize("share", [-1.0, 0.0, 0.003, 0.5, 0.999, 1.0, 7.0])
 def test_a_bar_is_exactly_as_wide_as_it_should_be(share: float) -> None:
     assert len(bar(share, 20)) == 20
-    assert len(bare_bar(share, 20)) == 20
 
 
 def test_a_bar_is_full_only_when_all_is_taken() -> None:
     assert bar(1.0, 4) == "████"
     assert bar(0.0, 4) == "····"
     assert bar(0.5, 4) == "██··"
-    assert bare_bar(0.5, 4) == "##.."
     assert taken(3, 0) == 0.0

@@ -4,10 +4,9 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from cloudwhale.control.intake import words
-from cloudwhale.control.intake.moments import moment
 from cloudwhale.control.intake.unfit import Unfit, shown
 from cloudwhale.control.intake.units import money
-from cloudwhale.model.units import Instant, MicroUsd
+from cloudwhale.model.units import MicroUsd
 
 T = TypeVar("T")
 
@@ -15,14 +14,6 @@ T = TypeVar("T")
 def budget_flag(text: str) -> MicroUsd:
     """Return the bound of `--budget 50`; raise SpecError when it is not one."""
     return _flag("--budget", money, text)
-
-
-def deadline_flag(text: str, now: Instant) -> Instant:
-    """Return the moment of `--deadline`; raise SpecError when it is none or has passed."""
-    at, _ = _flag("--deadline", moment, text)
-    if at <= now:
-        raise Unfit("the deadline has passed", "Write a later one.").error("--deadline")
-    return at
 
 
 def env_flag(settings: Iterable[str]) -> dict[str, str]:
