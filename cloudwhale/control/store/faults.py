@@ -43,10 +43,16 @@ _FAULTS: dict[int, tuple[str, str]] = {
     ),
 }
 _FAULTS[sqlite3.SQLITE_LOCKED] = _FAULTS[sqlite3.SQLITE_BUSY]
+_FAULTS[sqlite3.SQLITE_PROTOCOL] = _FAULTS[sqlite3.SQLITE_BUSY]
 
 _UNKNOWN = ("cannot be used", "Is it a database of cloudwhale, and of this version?")
 
 PRIMARY_CODE = 0xFF  # SQLite keeps the kind of an error in the lowest byte of its code
+
+
+def is_busy(error: sqlite3.Error) -> bool:
+    """Say whether somebody else has the database now, so that trying again may help."""
+    return _FAULTS.get(error.sqlite_errorcode & PRIMARY_CODE) is _FAULTS[sqlite3.SQLITE_BUSY]
 
 
 @contextmanager

@@ -5,22 +5,26 @@ Another database needs its own version of this module, and nothing else.
 
 import os
 import sqlite3
+import threading
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 
+from cloudwhale.clock import SystemClock, wait
+from cloudwhale.control.store.faults import is_busy
 from cloudwhale.control.store.network import mount_table, refuse_network
 from cloudwhale.model.units import Seconds
 from cloudwhale.spi.errors import StoreUnusable
 
-_SETTINGS = (
-    "PRAGMA journal_mode = WAL",  # readers never wait for the writer
-    "PRAGMA synchronous = NORMAL",  # a power cut may take the last commits, never the file
-)
+WAL = "PRAGMA journal_mode = WAL"  # readers never wait for the writer
+SYNCHRONOUS = "PRAGMA synchronous = NORMAL"  # a power cut may take the last commits, never the file
 
+ASK_AGAIN_S: Seconds = 0.01
 OPEN_FOR_WRITING = "cloudwhale_writes"
+
+_making = threading.Lock()
 
 
 def path_of(url: str) -> Path:
@@ -44,8 +48,11 @@ def make_place(file: Path) -> None:
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         refuse_network(file, mount_table())
-        if not file.exists():
-            file.touch(mode=0o600)  # jobs carry environments, and those carry passwords
+        # One thread at a time: to close a file ends all locks that this process has on it, those of
+        # a thread that had opened the database meanwhile too.
+        with _making:
+            if not file.exists():
+                file.touch(mode=0o600)  # jobs carry environments, and those carry passwords
     except OSError as error:
         raise StoreUnusable(
             f"{file} cannot be made: {error.strerror}",
@@ -62,7 +69,13 @@ def engine_of(file: Path, busy_timeout_s: Seconds) -> Engine:
     engine = create_engine(
         URL.create("sqlite", database=str(file)), connect_args={"timeout": busy_timeout_s}
     )
-    event.listen(engine, "connect", _set_up)
+
+    def set_up(connection: sqlite3.Connection, _record: object) -> None:
+        connection.isolation_level = None  # the driver begins nothing by itself
+        _keep_a_wal(connection, busy_timeout_s)
+        connection.execute(SYNCHRONOUS).close()
+
+    event.listen(engine, "connect", set_up)
     event.listen(engine, "begin", _begin)
     return engine
 
@@ -72,10 +85,23 @@ def writing(engine: Engine) -> Engine:
     return engine.execution_options(**{OPEN_FOR_WRITING: True})
 
 
-def _set_up(connection: sqlite3.Connection, _record: object) -> None:
-    connection.isolation_level = None  # the driver begins nothing by itself
-    for setting in _SETTINGS:
-        connection.execute(setting).close()
+def _keep_a_wal(connection: sqlite3.Connection, patience_s: Seconds) -> None:
+    """Change a new database to a write-ahead log; it stays so, and asking again changes nothing.
+
+    When several do it at once each holds what the others need, and SQLite answers some of them
+    "busy" without the wait that it was asked for. So the wait is here.
+    """
+    clock = SystemClock()
+    end = clock.steady() + patience_s
+    while True:
+        try:
+            connection.execute(WAL).close()
+            return
+        except sqlite3.OperationalError as error:
+            if not is_busy(error) or clock.steady() >= end:
+                connection.close()
+                raise
+        wait(ASK_AGAIN_S)
 
 
 def _begin(connection: Connection) -> None:
