@@ -3,11 +3,9 @@
 from collections.abc import Sequence
 
 from cloudwhale.cli.exits import NotFound
-from cloudwhale.model.job import ENDED, Job, JobState
+from cloudwhale.model.job import LIVE, Job, JobState
 from cloudwhale.model.run import Run
 from cloudwhale.spi.store import JobQuery, Store
-
-LIVE = tuple(state for state in JobState if state not in ENDED)
 
 WORK = (JobState.PENDING, JobState.STARTING, JobState.RUNNING, JobState.RECOVERING)
 """States that a controller can do something for; the other live ones wait for a person."""

@@ -15,12 +15,11 @@ from cloudwhale.model.job import HOLDS_A_PLACE, Job, JobState
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.planning.lifecycle import apply
-from cloudwhale.reporting.tail import Lines, Tail
+from cloudwhale.reporting.tail import Lines, Tail, look_every_s
 from cloudwhale.spi.errors import CloudwhaleError, Fenced
 from cloudwhale.spi.store import JobQuery, Store
 
 TURN_S: Seconds = 0.1  # soon enough for an eye
-READ_AFAR_S: Seconds = 2.0  # each look into a store that is not a folder costs a request
 TAKE_OVER_S: Seconds = 1.0  # how often it is tried to become the controller
 EVENTS_AT_ONCE = 1000
 
@@ -199,7 +198,7 @@ class Follower:
             self._view.logged(job, lines, "")
 
     def _read_logs(self, now: Instant) -> None:
-        every_s = TURN_S if self._desk.objects.folder is not None else READ_AFAR_S
+        every_s = look_every_s(self._desk.objects, TURN_S)
         if abs(now - self._read_at) < every_s / 2:
             return
         self._read_at = now

@@ -10,11 +10,10 @@ from cloudwhale.cli.output import emit, say
 from cloudwhale.control.desk import Desk
 from cloudwhale.model.job import Job
 from cloudwhale.model.units import Seconds
-from cloudwhale.reporting.tail import Tail
+from cloudwhale.reporting.tail import Tail, look_every_s
 from cloudwhale.spi.store import JobQuery
 
 TURN_S: Seconds = 0.2
-READ_AFAR_S: Seconds = 2.0  # each look into a store that is not a folder costs a request
 
 
 def logs(word: str, attempt: int | None, follow: bool, as_json: bool) -> int:
@@ -48,7 +47,7 @@ def _attempt(job: Job, wanted: int | None, follow: bool) -> int:
 
 def _follow(desk: Desk, job: Job, number: int, on_to_the_next: bool) -> int:
     """Print until the job has ended; with `on_to_the_next` through all attempts to come."""
-    turn_s = TURN_S if desk.objects.folder is not None else READ_AFAR_S
+    turn_s = look_every_s(desk.objects, TURN_S)
     tail = Tail(desk.objects, job.id, number)
     with Interrupts() as interrupts:
         while (signal := interrupts.pending) is None:

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cloudwhale.cli.exits import Exit, NotFound
-from cloudwhale.cli.finding import LIVE, one_job
+from cloudwhale.cli.finding import one_job
 from cloudwhale.cli.output import Paper, document_or, emit, stdout_paper
 from cloudwhale.clock import SystemClock
 from cloudwhale.control.store import open_store, sqlite_url
-from cloudwhale.model.job import ENDED, HOLDS_A_PLACE, Job, JobState
+from cloudwhale.model.job import ENDED, HOLDS_A_PLACE, LIVE, Job, JobState
 from cloudwhale.reporting.receipt import Books, job_keys, job_receipt
 from cloudwhale.reporting.tables import counts_line, jobs_sheet
 from cloudwhale.settings import Settings, load

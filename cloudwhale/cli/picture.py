@@ -14,7 +14,6 @@ from cloudwhale.model.units import Instant, MicroUsd
 from cloudwhale.reporting.bars import bar, taken
 from cloudwhale.reporting.drawn import NARROW, STYLES
 from cloudwhale.reporting.figures import counted, money, watch
-from cloudwhale.reporting.receipt import ran_s
 from cloudwhale.reporting.sentences import array_words, where
 from cloudwhale.reporting.tables import MARKS, TONES, counts_line, why
 
@@ -88,7 +87,7 @@ def _headline(job: Job, now: Instant) -> Text:
     on = f" on {where(job.placement)}" if job.placement else ""
     return Text.assemble(
         (f"{MARKS[job.state]} ", style), (job.id, "bold"), " ", (job.state.value, style),
-        f"{on}  ", (watch(ran_s(job, now)), "bold"),
+        f"{on}  ", (watch(job.ran_s(now)), "bold"),
         no_wrap=True, overflow="ellipsis",
     )  # fmt: skip
 
@@ -102,7 +101,7 @@ def _rows(jobs: Sequence[Job], seen: Seen, *, arrays: bool) -> Table:
     table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
     for job in jobs:
         style = STYLES[TONES[job.state]]
-        ran = ran_s(job, seen.now)
+        ran = job.ran_s(seen.now)
         on = where(job.placement) if job.placement and not job.ended else ""
         table.add_row(
             Text(MARKS[job.state], style),

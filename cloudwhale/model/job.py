@@ -158,6 +158,7 @@ class JobState(StrEnum):
 
 
 ENDED = frozenset({JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED})
+LIVE = tuple(state for state in JobState if state not in ENDED)
 HOLDS_A_PLACE = frozenset({JobState.STARTING, JobState.RUNNING, JobState.RECOVERING})
 
 
@@ -243,6 +244,12 @@ class Job(Value):
     def ended(self) -> bool:
         """Say whether nothing more can happen to it."""
         return self.state in ENDED
+
+    def ran_s(self, now: Instant) -> Seconds:
+        """Return how long its attempts have run, all together, the current one included."""
+        if self.ended or self.started_at is None:
+            return self.run_s
+        return self.run_s + max(0.0, now - self.started_at)
 
     @property
     def family(self) -> tuple[str, str]:

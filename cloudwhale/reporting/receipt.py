@@ -25,13 +25,6 @@ class Books:
 NO_BOOKS = Books()
 
 
-def ran_s(job: Job, now: Instant) -> Seconds:
-    """Return how long the attempts of a job have run, the current one included."""
-    if job.ended or job.started_at is None:
-        return job.run_s
-    return job.run_s + max(0.0, now - job.started_at)
-
-
 def waited_s(job: Job, now: Instant) -> Seconds:
     """Return how long a job waited for its first start, or waits already."""
     until = next((at for at in (job.first_started_at, job.ended_at) if at is not None), now)
@@ -65,7 +58,7 @@ def job_receipt(job: Job, now: Instant, books: Books = NO_BOOKS) -> JobReceipt:
         submitted_at=iso(job.submitted_at),
         started_at=iso(job.first_started_at),
         ended_at=iso(job.ended_at),
-        run_s=round(ran_s(job, now), 3),
+        run_s=round(job.ran_s(now), 3),
         wait_s=round(waited_s(job, now), 3),
         lost_work_s=round(job.lost_s, 3),
         interruptions=job.interruptions,

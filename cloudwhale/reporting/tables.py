@@ -15,7 +15,7 @@ from cloudwhale.reporting.figures import (
     span,
     watch,
 )
-from cloudwhale.reporting.receipt import ran_s, waited_s
+from cloudwhale.reporting.receipt import waited_s
 from cloudwhale.reporting.sentences import array_words, where
 from cloudwhale.reporting.sheet import Cell, Column, Sheet, Tone, cells
 from cloudwhale.spi.provider import Check
@@ -70,7 +70,7 @@ def jobs_sheet(jobs: Sequence[Job], now: Instant, notes: Sequence[str] = ()) -> 
 
 def _job_row(job: Job, now: Instant) -> tuple[Cell, ...]:
     place = job.placement
-    ran = ran_s(job, now)
+    ran = job.ran_s(now)
     return cells(
         job.id,
         state_cell(job.state),

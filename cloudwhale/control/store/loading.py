@@ -11,7 +11,7 @@ from cloudwhale.control.store import tables as t
 from cloudwhale.control.store.bodies import read, read_family
 from cloudwhale.control.store.rows import SqlRows
 from cloudwhale.control.store.state import State
-from cloudwhale.model.job import ENDED, Job, JobState
+from cloudwhale.model.job import LIVE, Job
 from cloudwhale.model.node import Node
 from cloudwhale.model.rental import Rental, RentalState
 from cloudwhale.model.run import Run
@@ -20,10 +20,10 @@ from cloudwhale.model.world import Account
 
 V = TypeVar("V", bound=Value)
 
-LIVE = [state.value for state in JobState if state not in ENDED]
+LIVE_VALUES = [state.value for state in LIVE]
 
 
-_LIVE_JOBS = select(t.jobs.c.body).where(t.jobs.c.state.in_(LIVE)).order_by(t.jobs.c.seq)
+_LIVE_JOBS = select(t.jobs.c.body).where(t.jobs.c.state.in_(LIVE_VALUES)).order_by(t.jobs.c.seq)
 _OPEN_RENTALS = select(t.rentals.c.body).where(t.rentals.c.state != RentalState.RETURNED.value)
 _RESERVED = select(t.accounts.c.body).where(t.accounts.c.reserved > 0)
 

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Executable, bindparam, exists, func, or_, sel
 
 from cloudwhale.control.store import tables as t
 from cloudwhale.control.store.bodies import read, read_event
-from cloudwhale.control.store.loading import LIVE
+from cloudwhale.control.store.loading import LIVE_VALUES
 from cloudwhale.control.store.rounds import decision_of
 from cloudwhale.model.job import Job, JobState
 from cloudwhale.model.plan import Decision, Round
@@ -110,7 +110,7 @@ _RUN = select(t.runs.c.body).where(t.runs.c.id == bindparam("run"))
 _UNFINISHED = (
     select(t.runs.c.body)
     .where(t.runs.c.folder == bindparam("folder"), t.runs.c.digest == bindparam("digest"))
-    .where(exists().where(t.jobs.c.run == t.runs.c.id, t.jobs.c.state.in_(LIVE)))
+    .where(exists().where(t.jobs.c.run == t.runs.c.id, t.jobs.c.state.in_(LIVE_VALUES)))
     .order_by(t.runs.c.seq.desc())
     .limit(1)
 )
