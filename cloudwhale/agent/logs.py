@@ -11,6 +11,7 @@ from cloudwhale.agent.launching import Sizes
 from cloudwhale.agent.place import write_whole
 from cloudwhale.agent.seen import Key
 from cloudwhale.clock import wait
+from cloudwhale.mailbox import gaps
 from cloudwhale.mailbox.box import log_of, whole_log_key
 from cloudwhale.mailbox.objects import Objects
 from cloudwhale.model.units import Seconds
@@ -64,7 +65,7 @@ class LogTail:
                 newest = max(self._at, end - CHUNK_BYTES)
                 piece = b"".join(self._bytes(newest, end))
                 missed = newest - self._at
-                self._said((_left_out(missed) if missed else b"") + piece, end)
+                self._said((gaps.left_out(missed) if missed else b"") + piece, end)
 
     def finish(self) -> int:
         """Put the whole log into the store in place of its chunks; raise StoreUnusable.
@@ -92,7 +93,7 @@ class LogTail:
             return
         chunk, at = _remembered(self._folder)
         while (body := self._box.read(chunk + 1)) is not None:
-            chunk, at = chunk + 1, at + len(body)
+            chunk, at = chunk + 1, at + gaps.stands_for(body)
         self._chunk, self._at, self._recalls = chunk, at, False
 
     def _said(self, piece: bytes, at: int) -> None:
@@ -139,15 +140,11 @@ class LogTail:
         at = 0
         for path, start, end in segments:
             if start > at:
-                yield _left_out(start - at)
+                yield gaps.left_out(start - at)
             at = end
             with path.open("rb") as file:
                 while piece := file.read(CHUNK_BYTES * 16):
                     yield piece
-
-
-def _left_out(count: int) -> bytes:
-    return f"\n[cloudwhale: {count} bytes of output were left out here]\n".encode()
 
 
 def _remembered(folder: AttemptFolder) -> tuple[int, int]:

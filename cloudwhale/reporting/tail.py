@@ -2,11 +2,20 @@
 
 import codecs
 
+from cloudwhale.mailbox import gaps
 from cloudwhale.mailbox.box import log_of, whole_log_key
 from cloudwhale.mailbox.objects import Objects
+from cloudwhale.model.units import Seconds
 
 CHUNKS_AT_ONCE = 200
 """So many chunks are read before a reader is given something to show."""
+
+READ_AFAR_S: Seconds = 2.0  # each look into a store that is not a folder costs a request
+
+
+def look_every_s(objects: Objects, near_s: Seconds) -> Seconds:
+    """Return how often a log is looked at: every `near_s` when it lies on this host."""
+    return near_s if objects.folder is not None else READ_AFAR_S
 
 
 class Tail:
@@ -17,7 +26,7 @@ class Tail:
         self._box = log_of(objects, job, attempt)
         self._whole_key = whole_log_key(job, attempt)
         self._number = 0
-        self._read_bytes = 0
+        self._place = 0
         self._merged = False
 
     def more(self) -> bytes:
@@ -28,7 +37,7 @@ class Tail:
             if chunk is None:
                 break
             self._number += 1
-            self._read_bytes += len(chunk)
+            self._place += gaps.stands_for(chunk)
             parts.append(chunk)
         return b"".join(parts)
 
@@ -40,8 +49,7 @@ class Tail:
         whole = None if self._merged else self._objects.get(self._whole_key)
         if whole is not None:
             self._merged = True
-            parts.append(whole[self._read_bytes :])
-            self._read_bytes = len(whole)
+            parts.append(gaps.after(whole, self._place))
         return b"".join(parts)
 
 

@@ -301,6 +301,22 @@ def test_an_agent_that_takes_over_posts_what_is_missing_and_no_more(
     assert b"".join(chunks(objects)) == b"one two three four"
 
 
+def test_an_agent_that_takes_over_past_the_head_knows_how_far_the_log_was_posted(
+    tmp_path: Path, objects: Refusing
+) -> None:
+    sizes = Sizes(log_segment=1_000_000, log_head=20, log_tail=50)
+    folder = AttemptFolder(tmp_path, ("job", 1))
+    folder.log.mkdir(parents=True)
+    output = b"".join(b"line %5d\n" % number for number in range(10_000))
+    (folder.log / "000001").write_bytes(output)
+    LogTail(folder, objects, sizes).post()
+    assert b"bytes of output were left out here" in chunks(objects)[-1]
+    (folder.path / "log.json").unlink()  # it died before it could note how far it was
+    (folder.log / "000001").write_bytes(output + b"more\n")
+    LogTail(folder, objects, sizes, adopted=True).post()
+    assert chunks(objects)[-1] == b"more\n"
+
+
 def test_the_whole_log_takes_the_place_of_its_chunks(tmp_path: Path, objects: Refusing) -> None:
     tail = LogTail(a_log(tmp_path, b"one two three"), objects, SMALL)
     tail.post()

@@ -1,8 +1,13 @@
 """An attempt's log: read as it grows, after it was merged, and cut into lines."""
 
+from pathlib import Path
+
+import pytest
+
 from cloudwhale.mailbox.box import log_of, whole_log_key
+from cloudwhale.mailbox.gaps import left_out
 from cloudwhale.mailbox.objects import StoreObjects, open_objects
-from cloudwhale.reporting.tail import Lines, Tail
+from cloudwhale.reporting.tail import Lines, Tail, look_every_s
 
 
 def written(objects: StoreObjects, *chunks: bytes) -> None:
@@ -38,6 +43,41 @@ def test_the_rest_of_an_attempt_whose_log_was_not_merged_is_its_chunks() -> None
     objects = open_objects("memory://")
     written(objects, b"one\n", b"two\n")
     assert Tail(objects, "a", 1).rest() == b"one\ntwo\n"
+
+
+class Long:
+    """A log of ten bytes after the other: its whole keeps the first 40 and the last 30 of 100."""
+
+    output = b"".join(b"line %4d\n" % number for number in range(10))
+    whole = output[:40] + left_out(30) + output[70:]
+
+
+@pytest.mark.parametrize(
+    ("chunks", "rest"),
+    [
+        ([Long.output[:30]], Long.output[30:40] + left_out(30) + Long.output[70:]),
+        ([Long.output[:40]], left_out(30) + Long.output[70:]),
+        ([Long.output[:40], Long.output[40:60]], left_out(10) + Long.output[70:]),
+        ([Long.output[:40], left_out(30) + Long.output[70:80]], Long.output[80:]),
+        ([Long.output[:40], left_out(40) + Long.output[80:90]], Long.output[90:]),
+        ([Long.output[:40], left_out(50) + Long.output[90:]], b""),
+    ],
+)
+def test_past_the_head_of_a_log_nothing_is_shown_twice_and_nothing_kept_is_missed(
+    chunks: list[bytes], rest: bytes
+) -> None:
+    objects = open_objects("memory://")
+    written(objects, *chunks)
+    tail = Tail(objects, "a", 1)
+    assert tail.more() == b"".join(chunks)
+    objects.create(whole_log_key("a", 1), Long.whole)
+    log_of(objects, "a", 1).forget(1, len(chunks))
+    assert tail.rest() == rest
+
+
+def test_a_log_of_a_store_far_away_is_looked_at_less_often(tmp_path: Path) -> None:
+    assert look_every_s(open_objects(tmp_path.as_uri()), 0.1) == 0.1
+    assert look_every_s(open_objects("s3://bucket"), 0.1) == 2.0
 
 
 def test_a_log_that_was_never_written_is_empty() -> None:
