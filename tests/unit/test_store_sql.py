@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 from makers import a_job, a_node, a_run
-from sqlalchemy import Engine, Table, event
+from sqlalchemy import Connection, Engine, Table, event
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.schema import CreateTable
-from stories import WHY, completes, rented, submitted
+from stories import WHY, a_place, a_round, completes, rented, submitted, was_placed
 
 from cloudwhale.control.store import SqlStore, open_store, sqlite_url, tables
 from cloudwhale.model import event as e
@@ -225,3 +225,20 @@ def test_a_store_is_opened_without_alembic(tmp_path: Path) -> None:
     )
     command = [sys.executable, "-c", program, sqlite_url(tmp_path)]
     assert subprocess.run(command, timeout=60, check=False).returncode == 0
+
+
+def test_what_was_stored_is_on_the_disk_before_anybody_acts_on_it(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    levels: list[int] = []
+
+    def note(connection: Connection) -> None:
+        levels.append(connection.exec_driver_sql("PRAGMA synchronous").scalar_one())
+
+    event.listen(Engine, "commit", note)
+    try:
+        store.append(submitted(a_job("a")))
+        store.record(a_round(1, a_place("a")), [was_placed("a")], epoch=store.new_epoch("h", 0.0))
+    finally:
+        event.remove(Engine, "commit", note)
+    full = 2  # as SQLite numbers it: every commit waits for the disk
+    assert levels == [full] * 3

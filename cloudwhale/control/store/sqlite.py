@@ -19,7 +19,7 @@ from cloudwhale.model.units import Seconds
 from cloudwhale.spi.errors import StoreUnusable
 
 WAL = "PRAGMA journal_mode = WAL"  # readers never wait for the writer
-SYNCHRONOUS = "PRAGMA synchronous = NORMAL"  # a power cut may take the last commits, never the file
+SYNCHRONOUS = "PRAGMA synchronous = FULL"  # what was decided outlives a power cut, as orders may
 
 ASK_AGAIN_S: Seconds = 0.01
 OPEN_FOR_WRITING = "cloudwhale_writes"
