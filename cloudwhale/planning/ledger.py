@@ -92,11 +92,16 @@ def _no(code: Code, says: str, change: str) -> Refusal:
 def after(account: Account, event: e.Reserved | e.Charged | e.Released) -> Account:
     """Return the account after an event; a charge and a release take from what is reserved.
 
-    Raise ValueError for an event that would spend or free more than was set aside.
+    Raise ValueError for an event that would set aside more than the limit leaves, or spend or free
+    more than was set aside.
     """
     if event.amount < 0:
         raise ValueError(f"{event.kind} of a negative amount: {event.amount}")
     if isinstance(event, e.Reserved):
+        if event.amount > left(account):
+            raise ValueError(
+                f"{event.kind} of {event.amount} but {account.payer} has {left(account)} left"
+            )
         return account.but(reserved=MicroUsd(account.reserved + event.amount))
     if event.amount > account.reserved:
         raise ValueError(

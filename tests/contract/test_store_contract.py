@@ -54,7 +54,7 @@ def test_events_of_a_subject_are_its_own_alone(store: Store) -> None:
 def test_runs_nodes_and_rentals_are_subjects_too(store: Store) -> None:
     store.append(
         [
-            e.RunOpened(at=0.0, run=a_run("r")),
+            e.RunOpened(at=0.0, run=a_run("r", budget=MicroUsd(1))),
             e.NodeJoined(at=0.0, node=a_node("n")),
             e.Reserved(at=0.0, payer="r", rental="m", amount=MicroUsd(1)),
             e.Noted(at=0.0, subject="n", reason=WHY),
@@ -106,9 +106,28 @@ def test_a_run_is_opened_once(store: Store) -> None:
 
 
 def test_more_than_was_reserved_is_never_charged(store: Store) -> None:
+    store.append([e.RunOpened(at=0.0, run=a_run("r", budget=MicroUsd(9)))])
     store.append([e.Reserved(at=0.0, payer="r", rental="m", amount=MicroUsd(5))])
     with pytest.raises(IllegalTransition, match="reserved"):
         store.append([e.Charged(at=0.0, payer="r", rental="m", amount=MicroUsd(6))])
+
+
+def test_two_reservations_that_fit_alone_but_not_together_are_not_both_stored(
+    store: Store,
+) -> None:
+    store.append([e.RunOpened(at=0.0, run=a_run("r", budget=MicroUsd(9)))])
+    both = [e.Reserved(at=0.0, payer="r", rental=name, amount=MicroUsd(5)) for name in ("m", "n")]
+    with pytest.raises(IllegalTransition, match="r has 4 left"):
+        store.append(both)
+    assert store.append(both[:1]) == 2
+    with pytest.raises(IllegalTransition, match="r has 4 left"):
+        store.append(both[1:])
+    assert store.version() == 2
+
+
+def test_without_a_budget_nothing_is_reserved(store: Store) -> None:
+    with pytest.raises(IllegalTransition, match="stranger has 0 left"):
+        store.append([e.Reserved(at=0.0, payer="stranger", rental="m", amount=MicroUsd(1))])
 
 
 def test_a_rental_takes_no_short_cuts(store: Store) -> None:
@@ -188,6 +207,7 @@ def test_a_rental_keeps_its_run_in_the_world_until_it_is_returned(store: Store) 
 
 
 def test_an_account_with_money_set_aside_stays_in_the_world(store: Store) -> None:
+    store.append([e.RunOpened(at=0.0, run=a_run("night", budget=MicroUsd(9)))])
     store.append([e.Reserved(at=0.0, payer="night", rental="m", amount=MicroUsd(5))])
     assert store.world(0.0).accounts["night"].reserved == 5
     store.append([e.Released(at=0.0, payer="night", rental="m", amount=MicroUsd(5))])
@@ -195,7 +215,8 @@ def test_an_account_with_money_set_aside_stays_in_the_world(store: Store) -> Non
 
 
 def test_a_charge_moves_money_from_reserved_to_spent(store: Store) -> None:
-    store.append([e.RunOpened(at=0.0, run=a_run()), *submitted(a_job("a"))])
+    run = a_run(budget=MicroUsd(9))
+    store.append([e.RunOpened(at=0.0, run=run), *submitted(a_job("a"))])
     store.append([e.Reserved(at=0.0, payer="run-1", rental="m", amount=MicroUsd(5))])
     store.append([e.Charged(at=0.0, payer="run-1", rental="m", amount=MicroUsd(3))])
     account = store.world(0.0).accounts["run-1"]

@@ -196,6 +196,7 @@ def test_the_newest_run_of_a_folder_that_is_not_done_is_adopted(store: Store) ->
 
 
 def test_money_is_summed_by_job(store: Store) -> None:
+    store.append([e.RunOpened(at=0.0, run=a_run("r", budget=MicroUsd(100)))])
     store.append([e.Reserved(at=0.0, payer="r", rental="m", amount=MicroUsd(100))])
     for job, amount in (("a", 1), ("a", 2), ("b", 5), (None, 7)):
         store.append([e.Charged(at=0.0, payer="r", rental="m", amount=MicroUsd(amount), job=job)])

@@ -42,6 +42,21 @@ def test_no_order_of_wishes_takes_more_than_the_limit(
             assert taken == before
 
 
+@given(limit=st.one_of(st.none(), amounts), wishes=moves)
+def test_not_even_who_asks_nobody_takes_more_than_the_limit(
+    limit: MicroUsd | None, wishes: list[tuple[str, MicroUsd, MicroUsd]]
+) -> None:
+    account = Account(payer="run-1", limit=limit)
+    kinds = {"reserve": e.Reserved, "charge": e.Charged, "release": e.Released}
+    for verb, amount, _ in wishes:
+        event = kinds[verb](at=0.0, payer="run-1", rental="r", amount=amount)
+        try:
+            account = after(account, event)
+        except ValueError:
+            continue
+        assert 0 <= account.reserved + account.spent <= (limit or 0)
+
+
 @given(limit=amounts, more=amounts, taken=amounts, worst=amounts, forecast=amounts)
 def test_more_budget_never_refuses_what_less_admitted(
     limit: MicroUsd, more: MicroUsd, taken: MicroUsd, worst: MicroUsd, forecast: MicroUsd

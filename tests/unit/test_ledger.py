@@ -108,6 +108,17 @@ def test_more_than_was_reserved_is_neither_charged_nor_released(
         after(account(50).but(reserved=MicroUsd(1)), event)
 
 
+@pytest.mark.parametrize(
+    "poor", [account(50, reserved=20, spent=10), account(None)], ids=["20 are left", "no budget"]
+)
+def test_nothing_is_set_aside_beyond_the_limit(poor: Account) -> None:
+    lease = {"at": 0.0, "payer": "run-1", "rental": "r-1"}
+    most = left(poor)
+    assert left(after(poor, e.Reserved(amount=most, **lease))) == 0
+    with pytest.raises(ValueError, match=f"run-1 has {most} left"):
+        after(poor, e.Reserved(amount=MicroUsd(most + 1), **lease))
+
+
 def test_a_negative_amount_is_refused() -> None:
     event = e.Reserved(at=0.0, payer="run-1", rental="r-1", amount=MicroUsd(-1))
     with pytest.raises(ValueError, match="negative"):

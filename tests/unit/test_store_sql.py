@@ -100,6 +100,7 @@ def test_a_submitter_needs_no_world_to_cancel(tmp_path: Path) -> None:
 
 
 def test_money_is_right_for_a_process_that_has_seen_no_world(tmp_path: Path) -> None:
+    opened(tmp_path).append([e.RunOpened(at=0.0, run=a_run("r", budget=MicroUsd(7)))])
     for amount in (3, 4):
         store = opened(tmp_path)
         store.append([e.Reserved(at=0.0, payer="r", rental="m", amount=MicroUsd(amount))])
