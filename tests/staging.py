@@ -23,6 +23,7 @@ from cloudwhale.simulation.clock import SteppedClock
 from cloudwhale.simulation.machines import SimulatedMachine
 from cloudwhale.simulation.processes import Program
 from cloudwhale.simulation.stage import Scenery, Stage
+from cloudwhale.spi.errors import StoreUnusable
 from cloudwhale.spi.store import JobQuery, Store
 from cloudwhale_policies.fits import BestFit
 from cloudwhale_policies.order import Priority
@@ -46,16 +47,19 @@ class ControllerDied(BaseException):
 class Fuse:
     """Counts what the controller does and blows before or after the n-th."""
 
-    def __init__(self, at: int | None, after: bool = False) -> None:
+    def __init__(
+        self, at: int | None, after: bool = False, death: BaseException | None = None
+    ) -> None:
         self.count, self._at, self._after = 0, at, after
+        self._death = death or ControllerDied()
 
     def around(self, do: Callable[[], Any]) -> Any:
         self.count += 1
         if self.count == self._at and not self._after:
-            raise ControllerDied
+            raise self._death
         answer = do()
         if self.count == self._at:
-            raise ControllerDied
+            raise self._death
         return answer
 
 
@@ -75,12 +79,19 @@ class MortalStore:
 
     def __init__(self, store: Store, fuse: Fuse) -> None:
         self._store, self._fuse = store, fuse
+        self.is_locked = False
 
     def append(self, events: Iterable[e.Event], *, epoch: int | None = None) -> int:
+        self._wait()
         return int(self._fuse.around(lambda: self._store.append(events, epoch=epoch)))
 
     def record(self, round: Any, events: Iterable[e.Event], *, epoch: int) -> int:
+        self._wait()
         return int(self._fuse.around(lambda: self._store.record(round, events, epoch=epoch)))
+
+    def _wait(self) -> None:
+        if self.is_locked:
+            raise StoreUnusable("the database is locked", "Let the other program finish.")
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from cloudwhale.control.effects import Effects, Key, Result
-from cloudwhale.control.executor import Executor, Posted
+from cloudwhale.control.executor import Executor, Posted, SecretUnusable
 from cloudwhale.control.reports import Reading
 from cloudwhale.control.timeline import JUMP_S, Timeline
 from cloudwhale.control.watcher import Machines, Mail, Watcher
@@ -18,7 +18,7 @@ from cloudwhale.planning.checker import check
 from cloudwhale.planning.decided import events_of
 from cloudwhale.planning.planner import Policies, plan
 from cloudwhale.planning.queue import earliest
-from cloudwhale.spi.errors import StaleWorld
+from cloudwhale.spi.errors import CloudwhaleError, StaleWorld
 from cloudwhale.spi.store import Store
 
 GAP_S: Seconds = 60.0  # a controller that did not tick for so long has heard nobody
@@ -61,20 +61,22 @@ class Controller:
         self._planned_alive: Mapping[str, bool | None] = {}
         self._look_again_at: Instant | None = None
         self._last_tick_at: Instant | None = None
-        self._went_back = False
         self._incident = ""
+        self._unsaved: list[e.Event] = []
+        """What has happened and is not stored yet: a database that is locked loses nothing."""
         self._failing: set[Key] = set()
 
-    def tick(self, *, rung: bool = True) -> Instant | None:
-        """Take one turn; return when the next is due if nothing rings before, None for never.
+    def tick(self, *, rung: bool = True) -> Seconds | None:
+        """Take one turn; return how soon the next is due if nothing rings, None for never.
 
-        `rung`: a mailbox folder has changed, or nobody can tell.
+        `rung`: a mailbox folder has changed, or nobody can tell. Raises StoreUnusable when the
+        database cannot be used now: nothing is lost, the next tick goes on.
         """
         now = self._now()
         self._look(now, rung=rung)
         world = replace(self._store.world(now), seed=self._chosen.seed)
         world = replace(world, sightings=self._watcher.sightings(world, now))
-        if self._watcher.has_looked and self._is_due(world):
+        if self._watcher.is_informed and self._is_due(world):
             self._decide(world)
         return earliest(self._look_again_at, self._watcher.next_look_at(), self._effects.retry_at())
 
@@ -90,34 +92,37 @@ class Controller:
 
     def _now(self) -> Instant:
         now = self._timeline.now()
-        slept = self._last_tick_at is not None and now - self._last_tick_at > GAP_S
+        slept = self._last_tick_at is None or now - self._last_tick_at > GAP_S
         if slept or abs(self._timeline.jumped_s) > JUMP_S:
-            self._watcher.forgive(now)
-        went_back = self._timeline.jumped_s < -JUMP_S
-        if went_back and not self._went_back:
+            self._watcher.forgive(self._store.world(now).nodes, now)
+        if self._timeline.jumped_s < -JUMP_S:
             says = f"this host's clock went back by {-self._timeline.jumped_s:.0f} s"
-            self._note("controller", Code.CLOCK_WENT_BACK, says, now)
-        self._went_back = went_back
+            self._unsaved.append(_noted("controller", Code.CLOCK_WENT_BACK, says, now))
         self._last_tick_at = now
         return now
 
     def _look(self, now: Instant, *, rung: bool) -> None:
+        self._save()
         world = self._store.world(now)
         reading = Reading(world, now)
-        events: list[e.Event] = []
         for result in self._effects.done(now):
-            self._watcher.looked(result.key)
-            events += self._came(result, world, reading, now)
-        if events:
-            self._store.append(events, epoch=self.epoch)
+            self._unsaved += self._came(result, world, reading, now)
+        self._save()
         for look in self._watcher.looks(world.nodes.values(), now, rung=rung):
             self._effects.start(look, now)
+
+    def _save(self) -> None:
+        """Store what has happened; what cannot be stored now is kept for the next tick."""
+        if self._unsaved:
+            self._store.append(self._unsaved, epoch=self.epoch)
+            self._unsaved = []
 
     def _came(
         self, result: Result, world: World, reading: Reading, now: Instant
     ) -> Iterable[e.Event]:
         if result.error is not None:
-            return self._failed(result, now)
+            self._watcher.failed(result.key)
+            return self._failed(result.key, result.error, world, now)
         self._failing.discard(result.key)
         match result.value:
             case Mail() as mail:
@@ -130,22 +135,19 @@ class Controller:
                 self._watcher.woken(result.key.subject)
                 return []
 
-    def _failed(self, result: Result, now: Instant) -> Iterable[e.Event]:
+    def _failed(
+        self, key: Key, error: CloudwhaleError, world: World, now: Instant
+    ) -> Iterable[e.Event]:
         """Say once that something cannot be done; it is tried again until it can."""
-        if result.key in self._failing or result.error is None:
+        verb, subject, attempt = key
+        if isinstance(error, SecretUnusable) and subject in world.jobs:
+            reason = Reason(code=Code.SECRET_MISSING, says=error.says, change=error.remedy)
+            return [e.Failed(at=now, job=subject, attempt=attempt, exit_code=None, reason=reason)]
+        if key in self._failing:
             return []
-        self._failing.add(result.key)
-        verb, subject, _ = result.key
-        reason = Reason(
-            code=Code.CANNOT_ACT,
-            says=f"cannot {verb} {subject}: {result.error.says}",
-            change=result.error.remedy,
-        )
-        return [e.Noted(at=now, subject=subject, reason=reason)]
-
-    def _note(self, subject: str, code: Code, says: str, now: Instant) -> None:
-        noted = e.Noted(at=now, subject=subject, reason=Reason(code=code, says=says))
-        self._store.append([noted], epoch=self.epoch)
+        self._failing.add(key)
+        says = f"cannot {verb} {subject}: {error.says}"
+        return [_noted(subject, Code.CANNOT_ACT, says, now, error.remedy)]
 
     # -- decide, check, record, do -----------------------------------------------------------
 
@@ -161,30 +163,33 @@ class Controller:
 
     def _decide(self, world: World) -> None:
         made = plan(world, self._chosen.policies)
+        settled_at = world.version
+        if made.steps and not self._is_refused(made, world):
+            try:
+                self._record(made, world)
+            except StaleWorld:
+                return  # somebody wrote meanwhile: the next tick plans for the newer world
+            settled_at = _version_after(made, world)
+            self._executor.carry_out(made, world, self._effects, self.epoch)
+        self._effects.forget_unwanted(world.now)
         self._look_again_at = made.look_again_at
         self._planned_alive = _alive(world.sightings)
-        self._planned_version = world.version
-        if not made.steps or self._is_refused(made, world):
-            return
-        try:
-            self._record(made, world)
-        except StaleWorld:
-            self._planned_version = -1
-            return
-        self._executor.carry_out(made, world, self._effects, self.epoch)
+        self._planned_version = settled_at
 
     def _is_refused(self, made: p.Plan, world: World) -> bool:
         faults = check(made, world, self._chosen.policies.patience)
         says = "; ".join(f"{fault.rule}: {fault.says}" for fault in faults[:5])
         if faults and says != self._incident:
-            self._note("controller", Code.PLAN_REFUSED, says, world.now)
+            self._unsaved.append(_noted("controller", Code.PLAN_REFUSED, says, world.now))
         self._incident = says
         return bool(faults)
 
     def _record(self, made: p.Plan, world: World) -> None:
+        """Store the round before anything is done; effects alone need no more than the epoch."""
         events = events_of(made, world.now)
         if not events:
-            return  # effects alone decide nothing: a crash finds the same steps again
+            self._store.append((), epoch=self.epoch)
+            return
         round_ = p.Round(
             number=0,
             version=world.version,
@@ -198,9 +203,20 @@ class Controller:
             plan=made,
         )
         self._store.record(round_, events, epoch=self.epoch)
-        if all(isinstance(step, SETTLES_ITSELF) for step in made.steps):
-            # Nothing in it makes room or frees a job, so the same world gives no second step.
-            self._planned_version = world.version + len(events)
+
+
+def _version_after(made: p.Plan, world: World) -> int:
+    """Return the version that needs no other plan: the world's own, or that of the plan's events.
+
+    Of steps that make no room and free no job, the same world gives no second plan.
+    """
+    settles = all(isinstance(step, SETTLES_ITSELF) for step in made.steps)
+    return world.version + (len(events_of(made, world.now)) if settles else 0)
+
+
+def _noted(subject: str, code: Code, says: str, at: Instant, change: str = "") -> e.Noted:
+    reason = Reason(code=code, says=says, change=change)
+    return e.Noted(at=at, subject=subject, reason=reason)
 
 
 def _posted(key: Key, posted: Posted, now: Instant) -> Iterable[e.Event]:

@@ -1,6 +1,6 @@
 """Effects: what takes time is started here, and its result is picked up by a later tick."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
@@ -54,6 +54,10 @@ class Effects(Protocol):
         """Return when the first failed effect may be tried again."""
         ...
 
+    def forget_unwanted(self, now: Instant) -> None:
+        """Forget the failures that were due again and that nobody has started again."""
+        ...
+
     def close(self) -> None:
         """Wait for what is under way."""
         ...
@@ -79,6 +83,10 @@ class _Retries:
 
     def next_at(self) -> Instant | None:
         return min((at for _, at in self._failed.values()), default=None)
+
+    def forget(self, now: Instant, under_way: Iterable[Key]) -> None:
+        busy = set(under_way)
+        self._failed = {k: v for k, v in self._failed.items() if v[1] > now or k in busy}
 
 
 class ThreadedEffects:
@@ -124,6 +132,10 @@ class ThreadedEffects:
         """See Effects."""
         return self._retries.next_at()
 
+    def forget_unwanted(self, now: Instant) -> None:
+        """See Effects."""
+        self._retries.forget(now, self._under_way)
+
     def close(self) -> None:
         """See Effects."""
         self._pool.shutdown(wait=True)
@@ -154,6 +166,10 @@ class InlineEffects:
     def retry_at(self) -> Instant | None:
         """See Effects."""
         return self._retries.next_at()
+
+    def forget_unwanted(self, now: Instant) -> None:
+        """See Effects."""
+        self._retries.forget(now, [result.key for result in self._ended])
 
     def close(self) -> None:
         """See Effects."""

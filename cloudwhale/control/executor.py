@@ -14,10 +14,15 @@ from cloudwhale.model.job import Job
 from cloudwhale.model.node import Node
 from cloudwhale.model.units import Instant
 from cloudwhale.model.world import World
+from cloudwhale.spi.errors import CloudwhaleError, SettingsError
 from cloudwhale.spi.provider import LaunchRequest, Provider
 from cloudwhale.spi.store import Store
 
 KEEP_ORDERS = 1000  # obeyed orders kept for a person who looks for what happened
+
+
+class SecretUnusable(CloudwhaleError):
+    """A job's secret cannot be opened: the job cannot start, and waiting does not help."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,39 +76,53 @@ class Executor:
             case p.PostStop():
                 return self._post_stop(world.jobs[step.job], world, epoch)
             case p.WakeAgent():
-                return self._wake(world.nodes[step.node], world.now)
+                return self._wake(world.nodes[step.node], epoch)
             case _:
                 return None
 
     def _post_start(self, job: Job, world: World, epoch: int) -> Effect | None:
         node = world.nodes.get(job.placement.node) if job.placement is not None else None
-        if node is None or (job.spec.secrets and not node.public_key):
+        if node is None:
             return None
-        order = start_order(job, node, self._sealed(job, node), fence=epoch, at=world.now)
+        kept = self._store.sealed(job.run) if job.spec.secrets else {}
+
+        def order() -> Order:
+            return start_order(job, node, self._sealed(job, node, kept), fence=epoch, at=world.now)
+
         return self._post(Key("start", job.id, job.attempt), node.id, order)
 
     def _post_stop(self, job: Job, world: World, epoch: int) -> Effect | None:
         if job.placement is None:
             return None
         order = stop_order(job, fence=epoch, at=world.now)
-        return self._post(Key("stop", job.id, job.attempt), job.placement.node, order)
+        return self._post(Key("stop", job.id, job.attempt), job.placement.node, lambda: order)
 
     def leave(self, node: str, epoch: int, at: Instant) -> Effect:
         """Return the effect that lets a node's agent go."""
-        return self._post(Key("leave", node), node, leave_order(fence=epoch, at=at))
+        return self._post(Key("leave", node), node, lambda: leave_order(fence=epoch, at=at))
 
-    def _sealed(self, job: Job, node: Node) -> Mapping[str, str]:
+    def _sealed(self, job: Job, node: Node, kept: Mapping[str, bytes]) -> Mapping[str, str]:
+        """Return the job's secrets sealed to its node; raise SecretUnusable for a lost one."""
         if not job.spec.secrets:
             return {}
-        kept, key = self._store.sealed(job.run), self._key()
-        return {
-            name: seal_for(node.public_key, unseal(key, kept[name])) for name in job.spec.secrets
-        }
+        try:
+            key = self._key()
+            return {
+                name: seal_for(node.public_key, unseal(key, kept[name]))
+                for name in job.spec.secrets
+            }
+        except KeyError as error:
+            raise SecretUnusable(
+                f"the secret {error} of {job.id} is not kept any more", "Submit the job again."
+            ) from error
+        except SettingsError as error:
+            raise SecretUnusable(error.says, f"{error.remedy} Or submit the job again.") from error
 
-    def _post(self, key: Key, node: str, order: Order) -> Effect:
-        box, body = orders_to(self._objects, node), order.model_dump_json().encode()
+    def _post(self, key: Key, node: str, order: Callable[[], Order]) -> Effect:
+        box = orders_to(self._objects, node)
 
         def post() -> Posted:
+            body = order().model_dump_json().encode()
             after = self._last_order.get(node)
             number = box.post(body, box.newest() if after is None else after)
             self._last_order[node] = max(number, self._last_order.get(node, 0))
@@ -113,9 +132,9 @@ class Executor:
 
         return Effect(key, post)
 
-    def _wake(self, node: Node, now: Instant) -> Effect:
+    def _wake(self, node: Node, epoch: int) -> Effect:
         request = LaunchRequest(
-            request_id=f"wake-{node.id}-{now:.3f}",
+            request_id=f"wake-{node.id}-{epoch}",
             node=node.id,
             offer=None,
             mailbox=self._where.mailbox,

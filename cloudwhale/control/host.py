@@ -14,13 +14,15 @@ from cloudwhale.control.controller import Chosen, Controller, Parts
 from cloudwhale.control.effects import ThreadedEffects
 from cloudwhale.control.executor import Executor, Where
 from cloudwhale.control.store.lock import HolderLock
+from cloudwhale.control.store.opening import lock_file
 from cloudwhale.control.timeline import Timeline
 from cloudwhale.control.watcher import Watcher
 from cloudwhale.mailbox.bell import Bell, Rang
-from cloudwhale.model.units import Seconds
+from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.settings import Settings
-from cloudwhale.spi.errors import CloudwhaleError, Fenced, StoreUnusable
+from cloudwhale.spi.errors import CloudwhaleError, StoreUnusable
 from cloudwhale.spi.provider import LaunchRequest, Provider
+from cloudwhale.spi.store import Store
 
 
 class Unexpected(CloudwhaleError):
@@ -45,10 +47,9 @@ log = logging.getLogger("cloudwhale.controller")
 class ControllerHost:
     """The controller of this process, once it holds the lock."""
 
-    def __init__(self, settings: Settings, *, until_empty: bool = False) -> None:
+    def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._until_empty = until_empty
-        self._lock = HolderLock(settings.home / "controller.lock")
+        self._lock = HolderLock(lock_file(settings))
         self._bell: Bell | None = None
         self._stop = threading.Event()
         self._leave_agents = True
@@ -93,12 +94,6 @@ class ControllerHost:
             self._thread = None
         self._lock.release()
 
-    def join(self) -> None:
-        """Wait until the controller has ended by itself, in steps that a signal can interrupt."""
-        while self._thread is not None and self._thread.is_alive():
-            self._thread.join(timeout=LONGEST_WAIT_S)
-        self._lock.release()
-
     # -- the thread --------------------------------------------------------------------------
 
     def _live(self) -> None:
@@ -121,23 +116,17 @@ class ControllerHost:
         found = desks.providers(self._settings)
         effects = ThreadedEffects(bell.ring)
         controller = _controller(desk, found, effects)
-        rang, due, version = Rang(anything=True, folder=True), 0.0, -1
+        rang, due_s, version = Rang(anything=True, folder=True), 0.0, -1
         while not self._stop.is_set():
-            now = desk.clock.now()
-            if rang.anything or now >= due or self._version(desk) != version:
+            steady = desk.clock.steady()
+            if rang.anything or steady >= due_s or self._version(desk) != version:
                 # Only a folder means mail: an effect that ended must not start the next look.
-                due = self._tick(controller, rung=rang.folder, now=now)
+                due_s = steady + self._tick(controller, desk, bell, rung=rang.folder)
                 version = self._version(desk)
-                self._watch(desk, bell)
-                if self._until_empty and _is_empty(desk):
-                    self._leave_agents = False
-                    break
-            rang = bell.wait(min(POLL_S, max(0.0, due - now)))
+            rang = bell.wait(min(POLL_S, max(0.0, due_s - desk.clock.steady())))
         if not self._leave_agents and _is_empty(desk):
             controller.let_agents_go()
         effects.close()
-        if not self._stop.is_set():
-            controller.tick(rung=True)
 
     def _version(self, desk: desks.Desk) -> int:
         try:
@@ -145,25 +134,26 @@ class ControllerHost:
         except StoreUnusable:
             return -1  # the tick says what is wrong
 
-    def _tick(self, controller: Controller, *, rung: bool, now: float) -> float:
+    def _tick(self, controller: Controller, desk: desks.Desk, bell: Bell, *, rung: bool) -> Seconds:
+        """Take one turn; return how soon the next is due."""
         try:
-            due = controller.tick(rung=rung)
+            wait_s = controller.tick(rung=rung)
+            _watch(desk, bell)
             self.trouble = ""
-        except Fenced:
-            raise
         except StoreUnusable as error:
             if self.trouble != error.says:
                 log.error("controller waits: %s", error)
             self.trouble = error.says
             wait(TROUBLE_WAIT_S, self._stop)
-            return now
-        return min(due if due is not None else now + LONGEST_WAIT_S, now + LONGEST_WAIT_S)
+            return 0.0
+        return LONGEST_WAIT_S if wait_s is None else min(wait_s, LONGEST_WAIT_S)
 
-    def _watch(self, desk: desks.Desk, bell: Bell) -> None:
-        folder = desk.objects.folder
-        if folder is not None:
-            for node in desk.store.world(desk.clock.now()).nodes:
-                bell.watch(folder / "inbox" / node)
+
+def _watch(desk: desks.Desk, bell: Bell) -> None:
+    folder = desk.objects.folder
+    if folder is not None:
+        for node in desk.store.world(desk.clock.now()).nodes:
+            bell.watch(folder / "inbox" / node)
 
 
 def _is_empty(desk: desks.Desk) -> bool:
@@ -181,10 +171,16 @@ def _controller(
         watcher=Watcher(desk.objects, found, desk.store.read_to()),
         executor=Executor(desk.store, desk.objects, found, lambda: desk.key, where),
         effects=effects,
-        timeline=Timeline(desk.clock),
+        timeline=Timeline(desk.clock, not_before=_newest_at(desk.store)),
     )
     chosen = Chosen(desks.policies(settings), settings.order, settings.score, settings.seed)
     return Controller(parts, chosen, epoch)
+
+
+def _newest_at(store: Store) -> Instant:
+    """Return when the newest event was: time goes on from there, whatever the wall clock says."""
+    told = store.since(store.version() - 1, 1)
+    return told[0].event.at if told else 0.0
 
 
 def wake_local_agent(settings: Settings) -> None:
@@ -206,7 +202,7 @@ def leave_controller_behind(settings: Settings) -> int:
     settings.home.mkdir(parents=True, exist_ok=True)
     with (settings.home / "controller.log").open("ab") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "cloudwhale", "controller", "--until-empty"],
+            [sys.executable, "-P", "-m", "cloudwhale", "controller", "--until-empty"],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,

@@ -44,12 +44,15 @@ class Reading:
     def _meaning(self, node: str, report: d.AnyReport) -> Iterator[e.Event]:
         if isinstance(report, d.Joined):
             yield self._joined(node, report)
-        elif isinstance(report, d.AttemptReport):
+            yield from self._unnamed(node, report)
+            return
+        known = self._nodes.get(node)
+        if known is not None and known.state is NodeState.LOST:
+            # Whatever it says: it is there. What it runs, it is asked.
+            yield e.NodeJoined(at=self._now, node=known.but(state=NodeState.READY))
+            yield from (self._unconfirmed(job) for job in self._on(node))
+        if isinstance(report, d.AttemptReport):
             yield from self._of_attempt(node, report)
-        elif isinstance(report, d.Heartbeat):
-            known = self._nodes.get(node)
-            if known is not None and known.state is NodeState.LOST:
-                yield e.NodeJoined(at=self._now, node=known.but(state=NodeState.READY))
 
     def _joined(self, node: str, report: d.Joined) -> e.NodeJoined:
         known = self._nodes.get(node)
@@ -66,13 +69,30 @@ class Reading:
             joined = joined.but(owned=known.owned, provider=known.provider)
         return e.NodeJoined(at=self._now, node=joined)
 
+    def _unnamed(self, node: str, report: d.Joined) -> Iterator[e.Event]:
+        """Doubt the orders of attempts that the agent does not know of, or has ended since."""
+        for job in self._on(node):
+            if job.order_posted and (job.id, job.attempt) not in report.attempts:
+                yield self._unconfirmed(job)
+
+    def _on(self, node: str) -> list[Job]:
+        return [
+            job
+            for job in self._jobs.values()
+            if job.state in HOLDS_A_PLACE
+            and job.placement is not None
+            and job.placement.node == node
+        ]
+
+    def _unconfirmed(self, job: Job) -> e.Unconfirmed:
+        return e.Unconfirmed(at=self._now, job=job.id, attempt=job.attempt)
+
     def _of_attempt(self, node: str, report: d.AttemptReport) -> Iterator[e.Event]:
         job = self._jobs.get(report.job)
         if job is None:
             return  # it ended: what is said of it late changes nothing
         if not _is_current(job, node, report.attempt):
-            says = f"attempt {report.attempt} on {node} reports, {job.attempt} is the newest"
-            yield self._noted(job.id, Code.STALE_ATTEMPT, says)
+            yield self._noted(job.id, Code.STALE_ATTEMPT, _why_stale(job, node, report.attempt))
             return
         yield self._told(job, report)
 
@@ -88,7 +108,10 @@ class Reading:
                     at=at, job=job.id, attempt=attempt, checkpoint=report.checkpoint
                 )
             case d.AttemptEnded():
-                end = End(attempt, report.how, report.exit_code, report.says, report.unsaved_s)
+                end = End(
+                    attempt, report.how, report.exit_code, report.says, report.unsaved_s,
+                    report.ran_s,
+                )  # fmt: skip
                 return cast(e.Event, meaning(job, end, at))
             case d.OrderRefused(code=Code.START_FAILED):
                 end = End(attempt, "start-failed", None, report.says, 0.0)
@@ -102,6 +125,12 @@ class Reading:
 
     def _noted(self, subject: str, code: Code, says: str) -> e.Noted:
         return e.Noted(at=self._now, subject=subject, reason=Reason(code=code, says=says))
+
+
+def _why_stale(job: Job, node: str, attempt: int) -> str:
+    if attempt == job.attempt:
+        return f"attempt {attempt} on {node} reports, but it has ended or counts as lost"
+    return f"attempt {attempt} on {node} reports, but attempt {job.attempt} is the newest"
 
 
 def _is_current(job: Job, node: str, attempt: int) -> bool:

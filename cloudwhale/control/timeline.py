@@ -9,22 +9,25 @@ JUMP_S: Seconds = 2.0  # clocks are nudged by less; more is a jump, or the machi
 class Timeline:
     """Time for one controller's life.
 
-    After the wall clock was set back it goes on from where it was, at the steady clock's pace.
+    When the wall clock is set back, time goes on from where it was, ahead of the wall by as much;
+    when the wall clock is set forward again, that lead is given up first.
     """
 
     def __init__(self, clock: Clock, not_before: Instant = 0.0) -> None:
         self._clock = clock
-        self._wall = max(clock.now(), not_before)
-        self._steady = clock.steady()
+        wall = clock.now()
+        self._lead_s = max(0.0, not_before - wall)
+        self._wall, self._steady = wall, clock.steady()
+        self._now = wall + self._lead_s
         self.jumped_s: Seconds = 0.0
-        """How far the last `now` was from what was expected; negative: the clock went back."""
+        """How far the wall clock was from what was expected at the last `now`; negative: back."""
 
     def now(self) -> Instant:
         """Return the time; never less than before."""
         wall, steady = self._clock.now(), self._clock.steady()
-        expected = self._wall + (steady - self._steady)
-        self.jumped_s = wall - expected
-        if self.jumped_s < -JUMP_S:
-            return expected
-        self._wall, self._steady = max(self._wall, wall), steady
-        return self._wall
+        self.jumped_s = wall - (self._wall + (steady - self._steady))
+        if abs(self.jumped_s) > JUMP_S:
+            self._lead_s = max(0.0, self._lead_s - self.jumped_s)
+        self._wall, self._steady = wall, steady
+        self._now = max(self._now, wall + self._lead_s)
+        return self._now

@@ -48,24 +48,29 @@ class Watcher:
         self._read_to = dict(read_to)
         self._noted_at: dict[str, Instant] = {}
         self._heard_at: dict[str, Instant] = {}
+        self._listened_at: dict[str, Instant] = {}
+        """When each inbox was last read to its end."""
         self._alive: dict[str, bool] = {}
         self._looked_at: Instant | None = None
         self._read_at: Instant | None = None
-        self._unseen = set(providers)
+        self._unseen = {Key("look", name) for name in providers}
+        """Looks that nothing may be judged before."""
+        self._skipped: set[str] = set()
+        """Inboxes whose first document after what was read is known to be the next one."""
 
     @property
-    def has_looked(self) -> bool:
-        """Say whether every provider has answered or failed once: before that, nothing is known."""
+    def is_informed(self) -> bool:
+        """Say whether every provider and every inbox was looked at, or could not be.
+
+        Before that, and again after a gap in our own ticks, nothing is decided.
+        """
         return not self._unseen
 
-    def looked(self, key: Key) -> None:
-        """Note that a look has ended, well or badly."""
-        if key.verb == "look":
-            self._unseen.discard(key.subject)
-
-    def forgive(self, now: Instant) -> None:
-        """Count every silence from now: we were the ones who did not listen."""
+    def forgive(self, nodes: Iterable[str], now: Instant) -> None:
+        """Count every silence from now, and read every inbox first: it was we who were away."""
         self._heard_at = dict.fromkeys(self._heard_at, now)
+        self._unseen |= {Key("read", node) for node in nodes}
+        self._read_at = None
 
     def looks(self, nodes: Iterable[Node], now: Instant, *, rung: bool) -> list[Effect]:
         """Return the looks that are due: inboxes at once when something rang."""
@@ -85,16 +90,18 @@ class Watcher:
 
     def _read(self, node: str) -> Effect:
         box, first = inbox_from(self._objects, node), self._read_to.get(node, 0) + 1
+        may_skip = node not in self._skipped
 
         def read() -> Mail:
+            begin = box.first_kept(first) if may_skip else first
             bodies: list[bytes] = []
             while len(bodies) < READ_AT_ONCE:
-                body = box.read(first + len(bodies))
+                body = box.read(begin + len(bodies))
                 if body is None:
                     break
                 bodies.append(body)
-            last = first - 1 + len(bodies)
-            if bodies and last // KEEP_READ > (first - 1) // KEEP_READ:
+            last = begin - 1 + len(bodies)
+            if bodies and last // KEEP_READ > (begin - 1) // KEEP_READ:
                 box.forget(max(1, last - 2 * KEEP_READ), last - KEEP_READ)
             return Mail(node, last, tuple(bodies))
 
@@ -108,16 +115,24 @@ class Watcher:
 
     # -- what came back ----------------------------------------------------------------------
 
+    def failed(self, key: Key) -> None:
+        """Note that a look could not be made: silence does not count, and nobody waits for it."""
+        self._unseen.discard(key)
+
     def mail_came(self, mail: Mail, reading: Reading, now: Instant) -> Sequence[e.Event]:
         """Return the events of some documents; reading the same mail twice gives nothing."""
+        self._skipped.add(mail.node)
         known = self._read_to.get(mail.node, 0)
         fresh = mail.bodies[max(0, len(mail.bodies) - (mail.last - known)) :]
+        if len(mail.bodies) == READ_AT_ONCE:
+            self._read_at = None  # there may be more
+        else:
+            self._listened_at[mail.node] = now
+            self._unseen.discard(Key("read", mail.node))
         if mail.last <= known or not fresh:
             return []
         self._heard_at[mail.node] = now
         self._read_to[mail.node] = mail.last
-        if len(mail.bodies) == READ_AT_ONCE:
-            self._read_at = None  # there may be more
         events = [event for body in fresh for event in reading.events(mail.node, body)]
         noted_at = self._noted_at.setdefault(mail.node, now)
         if events or now - noted_at >= NOTE_READ_AFTER_S:
@@ -131,22 +146,30 @@ class Watcher:
 
     def machines_came(self, seen: Machines, world: World, now: Instant) -> Sequence[e.Event]:
         """Return events for owned machines that were not known yet."""
+        self._unseen.discard(Key("look", seen.provider))
         events: list[e.Event] = []
         for machine in seen.machines:
             self._alive[machine.node] = machine.state == "running"
-            self._heard_at.setdefault(machine.node, now)
             if machine.node not in world.nodes and machine.facts is not None:
                 node = Node(id=machine.node, facts=machine.facts, provider=seen.provider)
                 events.append(e.NodeJoined(at=now, node=node))
         return events
 
     def sightings(self, world: World, now: Instant) -> Mapping[str, Sighting]:
-        """Return what was seen of every known node; one never heard counts from now."""
+        """Return what was seen of every known node.
+
+        Silence grows only while we listen: an inbox that cannot be read proves nothing. So the
+        time since it was last read to its end does not count.
+        """
         return {
             name: Sighting(
                 node=name,
-                heard_at=self._heard_at.setdefault(name, now),
+                heard_at=min(now, self._heard_at.setdefault(name, now) + self._deaf_s(name, now)),
                 agent_alive=self._alive.get(name),
             )
             for name in world.nodes
         }
+
+    def _deaf_s(self, node: str, now: Instant) -> Seconds:
+        listened_at = max(self._listened_at.get(node, 0.0), self._heard_at[node])
+        return max(0.0, now - listened_at)

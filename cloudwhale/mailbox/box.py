@@ -28,8 +28,21 @@ class Box:
 
     def newest(self) -> int:
         """Return the highest number that was written, 0 for none; lists, so ask once."""
+        return max(self._numbers(), default=0)
+
+    def first_kept(self, number: int) -> int:
+        """Return the number itself, or a later one when what lay between was deleted by age.
+
+        Lists when the number is not there, so ask once.
+        """
+        if self.read(number) is not None:
+            return number
+        later = [n for n in self._numbers() if n > number]
+        return min(later, default=number)
+
+    def _numbers(self) -> list[int]:
         keys = [key for key in self._objects.keys(self._prefix) if key.endswith(self._suffix)]
-        return max((int(key.rsplit("/", 1)[1].split(".", 1)[0]) for key in keys), default=0)
+        return [int(key.rsplit("/", 1)[1].split(".", 1)[0]) for key in keys]
 
     def forget(self, first: int, last: int) -> None:
         """Delete documents that were read long ago."""

@@ -31,6 +31,13 @@ class OfAttempt(OfJob):
     attempt: int
 
 
+class Leaves(OfJob):
+    """A job leaves its place, or the queue."""
+
+    ran_s: Seconds | None = None
+    """How long the attempt ran, as its agent measured it; None when nobody did."""
+
+
 # -- what people ask -------------------------------------------------------------------------
 
 
@@ -155,6 +162,15 @@ class StopPosted(OfAttempt):
     number: int
 
 
+class Unconfirmed(OfAttempt):
+    """Nobody can say whether the attempt's order was obeyed: it is to be posted again.
+
+    The agent that came back did not name the attempt, or its node is heard again after a silence.
+    """
+
+    kind: Literal["unconfirmed"] = "unconfirmed"
+
+
 # -- what agents said ------------------------------------------------------------------------
 
 
@@ -173,14 +189,14 @@ class CheckpointSaved(OfAttempt):
     checkpoint: Checkpoint
 
 
-class Finished(OfAttempt):
+class Finished(OfAttempt, Leaves):
     """The job's process ended with 0."""
 
     kind: Literal["finished"] = "finished"
     exit_code: int = 0
 
 
-class Failed(OfAttempt):
+class Failed(OfAttempt, Leaves):
     """The attempt ended badly and the job is not started again."""
 
     kind: Literal["failed"] = "failed"
@@ -188,33 +204,31 @@ class Failed(OfAttempt):
     reason: Reason
 
 
-class Retried(OfAttempt):
+class Retried(OfAttempt, Leaves):
     """The attempt ended badly and the job goes back to the queue."""
 
     kind: Literal["retried"] = "retried"
     exit_code: int | None
     reason: Reason
     not_before: Instant
-    counts: bool = True
-    """Whether it uses up one of the job's retries."""
     lost_s: Seconds = 0.0
 
 
-class Cancelled(OfJob):
+class Cancelled(Leaves):
     """The job is gone, as somebody asked."""
 
     kind: Literal["cancelled"] = "cancelled"
     reason: Reason
 
 
-class Paused(OfJob):
+class Paused(Leaves):
     """The job has stopped and waits to be resumed by a person."""
 
     kind: Literal["paused"] = "paused"
     reason: Reason
 
 
-class GaveWay(OfAttempt):
+class GaveWay(OfAttempt, Leaves):
     """The attempt stopped for a job of higher priority; the job is back in the queue."""
 
     kind: Literal["gave-way"] = "gave-way"
@@ -308,6 +322,7 @@ Event = Annotated[
     | Noted
     | OrderPosted
     | StopPosted
+    | Unconfirmed
     | Started
     | CheckpointSaved
     | Finished

@@ -154,10 +154,15 @@ def devices_suit(plan: p.Plan, world: World, patience: Patience) -> Iterator[Fau
             device = there.get(name)
             if device is None:
                 yield Fault("devices-suit", f"{node.id} has no device {name}")
-            elif gpu.models and not any(device.model.startswith(model) for model in gpu.models):
+            elif gpu.models and not _is_one_of(device.model, gpu.models):
                 yield Fault("devices-suit", f"{job.id} gets a {device.model}")
-            elif device.memory_gib < gpu.memory_gib.least:
+            elif not gpu.memory_gib.holds(device.memory_gib):
                 yield Fault("devices-suit", f"{job.id} gets {device.memory_gib:g} GiB")
+
+
+def _is_one_of(model: str, asked: tuple[str, ...]) -> bool:
+    parts = model.split("-")
+    return any("-".join(parts[:n]) in asked for n in range(1, len(parts) + 1))
 
 
 def rules_of_the_user(plan: p.Plan, world: World, patience: Patience) -> Iterator[Fault]:
@@ -171,11 +176,31 @@ def rules_of_the_user(plan: p.Plan, world: World, patience: Patience) -> Iterato
             "where.not": node.id in spec.where.not_on,
             "where.labels": not spec.where.labels.items() <= node.facts.labels.items(),
             "market": spec.market != "auto" and (spec.market == "local") != node.owned,
-            "image": bool(spec.image) and "container" not in node.facts.runtimes,
+            "image": ("container" if spec.image else "process") not in node.facts.runtimes,
             "deadline": spec.deadline is not None and world.now >= spec.deadline,
+            "retry.backoff": job.not_before is not None and world.now < job.not_before,
+            "mounts": any(not _is_offered(path, node) for path in spec.mounts),
         }
         for what in (name for name, is_broken in broken.items() if is_broken):
             yield Fault("rules-of-the-user", f"{job.id} on {node.id} breaks its {what}")
+
+
+def _is_offered(path: str, node: Node) -> bool:
+    parts = path.rstrip("/").split("/")
+    above = {"/".join(parts[:n]) or "/" for n in range(1, len(parts) + 1)}
+    return not above.isdisjoint(node.facts.mounts)
+
+
+def nodes_take_jobs(plan: p.Plan, world: World, patience: Patience) -> Iterator[Fault]:
+    """Nothing is placed on a node that drains, is lost, or cannot take the job's secrets yet."""
+    for step in _placements(plan):
+        job, node = world.jobs.get(step.job), world.nodes.get(step.placement.node)
+        if job is None or node is None:
+            continue
+        if node.state.value in ("draining", "lost"):
+            yield Fault("nodes-take-jobs", f"{job.id} on {node.id}, which is {node.state}")
+        if job.spec.secrets and node.state.value == "expected":
+            yield Fault("nodes-take-jobs", f"{job.id} has secrets, {node.id} has no key yet")
 
 
 def gangs(plan: p.Plan, world: World, patience: Patience) -> Iterator[Fault]:
@@ -201,7 +226,7 @@ def not_too_early(plan: p.Plan, world: World, patience: Patience) -> Iterator[Fa
     for step in plan.steps:
         if isinstance(step, p.DeclareLost):
             node, least_s = step.node, patience.attempt_lease_s
-        elif isinstance(step, p.Clear) and step.job in world.jobs:
+        elif isinstance(step, p.Clear | p.GiveUp | p.Drop) and _recovers(step.job, world):
             placement = world.jobs[step.job].placement
             node = placement.node if placement is not None else ""
             least_s = patience.attempt_lease_s + patience.clock_skew_s
@@ -210,6 +235,10 @@ def not_too_early(plan: p.Plan, world: World, patience: Patience) -> Iterator[Fa
         heard = world.sightings.get(node)
         if heard is None or world.now - heard.heard_at < least_s:
             yield Fault("not-too-early", f"{step.kind} on {node} before {least_s:g} s of silence")
+
+
+def _recovers(job: str, world: World) -> bool:
+    return job in world.jobs and world.jobs[job].state.value == "recovering"
 
 
 def accounts(plan: p.Plan, world: World, patience: Patience) -> Iterator[Fault]:
@@ -231,6 +260,7 @@ RULES: tuple[Rule, ...] = (
     device_capacity,
     devices_suit,
     rules_of_the_user,
+    nodes_take_jobs,
     gangs,
     dependencies,
     not_too_early,

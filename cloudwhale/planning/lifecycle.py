@@ -4,6 +4,7 @@ from cloudwhale.model import event as e
 from cloudwhale.model.job import ENDED, HOLDS_A_PLACE, Job, JobState, Wish
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.rental import Rental, RentalState
+from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.spi.errors import IllegalTransition
 
 PENDING, STARTING, RUNNING = JobState.PENDING, JobState.STARTING, JobState.RUNNING
@@ -22,6 +23,7 @@ TRANSITIONS: dict[tuple[JobState, type[e.OfJob]], JobState] = {
     (PENDING, e.Paused): PAUSED,  # as somebody asked, nothing was running
     (STARTING, e.OrderPosted): STARTING,  # its order lies in the mailbox
     (STARTING, e.StopPosted): STARTING,  # the order to stop lies in the mailbox
+    (STARTING, e.Unconfirmed): STARTING,  # its order is posted again
     (STARTING, e.Started): RUNNING,  # the agent says so, nobody else
     (STARTING, e.CheckpointSaved): STARTING,  # it saves faster than its start is told
     (STARTING, e.Finished): COMPLETED,  # its start and end were told in one breath
@@ -37,6 +39,7 @@ TRANSITIONS: dict[tuple[JobState, type[e.OfJob]], JobState] = {
     (STARTING, e.StopWished): STARTING,  # a stop order goes out
     (RUNNING, e.OrderPosted): RUNNING,  # the answer was faster than the note of the question
     (RUNNING, e.StopPosted): RUNNING,  # the order to stop lies in the mailbox
+    (RUNNING, e.Unconfirmed): RUNNING,  # its order is posted again: the answer tells how it is
     (RUNNING, e.Started): RUNNING,  # an agent that adopted it says so again
     (RUNNING, e.CheckpointSaved): RUNNING,  # the place to resume from moves on
     (RUNNING, e.CheckpointLate): RUNNING,  # it has saved nothing for twice its interval
@@ -53,6 +56,8 @@ TRANSITIONS: dict[tuple[JobState, type[e.OfJob]], JobState] = {
     (RUNNING, e.StopWished): RUNNING,  # a stop order goes out
     (RECOVERING, e.OrderPosted): RECOVERING,  # noted late
     (RECOVERING, e.StopPosted): RECOVERING,  # noted late
+    (RECOVERING, e.Unconfirmed): RECOVERING,  # its node is heard again, and is asked how it is
+    (RECOVERING, e.GaveUp): FAILED,  # the old attempt is out, and no retry is left or wanted
     (RECOVERING, e.Started): RUNNING,  # the node is back, and the attempt ran on
     (RECOVERING, e.CheckpointSaved): RECOVERING,  # published before the silence, read after
     (RECOVERING, e.Finished): COMPLETED,  # it won the race
@@ -117,7 +122,7 @@ def apply(job: Job, event: e.OfJob) -> Job:
         )
     changes = _changes(job, event, target)
     if target in ENDED:
-        changes["ended_at"] = event.at
+        changes["ended_at"] = _ended_at(job, event)
     return job.but(state=target, **changes)
 
 
@@ -153,6 +158,8 @@ def _changes(job: Job, event: e.OfJob, target: JobState) -> dict[str, object]:
             }  # fmt: skip
         case e.OrderPosted():
             return {"order_posted": True}
+        case e.Unconfirmed():
+            return {"order_posted": False, "stop_posted": False}
         case e.Started():
             first = job.first_started_at if job.first_started_at is not None else event.at
             return {
@@ -224,7 +231,7 @@ def _outlives(wish: Wish | None, target: JobState) -> bool:
 
 def _left(job: Job, event: e.OfJob, target: JobState) -> dict[str, object]:
     """Return what changes when a job leaves its place, or the queue."""
-    ran_s = max(0.0, event.at - job.started_at) if job.started_at is not None else 0.0
+    ran_s = _ran_s(job, event)
     changes: dict[str, object] = {
         "reason": _why(job, event), "run_s": job.run_s + ran_s,
         "wish": job.wish if target not in ENDED and _outlives(job.wish, target) else None,
@@ -233,12 +240,32 @@ def _left(job: Job, event: e.OfJob, target: JobState) -> dict[str, object]:
     }  # fmt: skip
     if isinstance(event, e.Retried):
         changes["not_before"] = event.not_before
-        changes["retries"] = job.retries + event.counts
+    if isinstance(event, e.Retried | e.Cleared):
+        changes["retries"] = job.retries + 1
     if isinstance(event, e.Retried | e.Cleared | e.GaveWay):
         changes["interruptions"] = job.interruptions + 1
     if not isinstance(event, e.Finished | e.Failed):
         changes["placement"], changes["started_at"] = None, None
     return changes
+
+
+def _ended_at(job: Job, event: e.OfJob) -> Instant:
+    """Return when it ended, which may be long before that was read."""
+    if job.started_at is None:
+        return event.at
+    return min(event.at, job.started_at + _ran_s(job, event))
+
+
+def _ran_s(job: Job, event: e.OfJob) -> Seconds:
+    """Return how long the attempt ran: its agent's word, or as long as it could have.
+
+    An end may be read hours after it came, when no controller was there to read it.
+    """
+    if job.started_at is None:
+        return 0.0
+    could_s = max(0.0, event.at - job.started_at)
+    told_s = event.ran_s if isinstance(event, e.Leaves) else None
+    return could_s if told_s is None else told_s
 
 
 def _why(job: Job, event: e.OfJob) -> Reason | None:

@@ -17,6 +17,8 @@ class End:
     exit_code: int | None
     says: str
     unsaved_s: Seconds
+    ran_s: Seconds | None = None
+    """None when nobody measured it."""
 
 
 _CODES: dict[Ending, Code] = {
@@ -55,8 +57,12 @@ _REMEDIES: dict[Code, str] = {
 }
 
 
-def meaning(job: Job, end: End, at: Instant) -> e.OfJob:
+def meaning(job: Job, end: End, at: Instant) -> e.Leaves:
     """Return the event that the end of the job's attempt leads to."""
+    return _meaning(job, end, at).but(ran_s=end.ran_s)
+
+
+def _meaning(job: Job, end: End, at: Instant) -> e.Leaves:
     if end.how == "exited" and end.exit_code == 0:
         return e.Finished(at=at, job=job.id, attempt=end.attempt)
     if job.wish is Wish.CANCEL:

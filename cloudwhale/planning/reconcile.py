@@ -4,13 +4,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from cloudwhale.model import plan as p
-from cloudwhale.model.job import HOLDS_A_PLACE, Job, JobState, Wish
+from cloudwhale.model.job import HOLDS_A_PLACE, Job, JobState, RetryCause, Wish
 from cloudwhale.model.node import Node, NodeState
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.model.value import Value
 from cloudwhale.model.world import World
 from cloudwhale.planning.queue import earliest
+
+A_LITTLE_S: Seconds = 0.001
 
 
 class Patience(Value):
@@ -68,12 +70,12 @@ def _lost(node: Node, world: World, patience: Patience, here: list[Job]) -> Iter
     silent_s = _silence_s(node, world)
     if node.state not in (NodeState.READY, NodeState.DRAINING) or silent_s is None:
         return
-    if silent_s <= patience.attempt_lease_s:
+    if silent_s < patience.attempt_lease_s:
         return
     reason = Reason(
         code=Code.NODE_LOST,
         says=f"{node.id} has said nothing for {silent_s:.0f} s, "
-        f"more than its lease of {patience.attempt_lease_s:g} s",
+        f"as long as its lease of {patience.attempt_lease_s:g} s",
         change=f"{node.id} is heard again, or its silence lasts "
         f"{patience.clock_skew_s:g} s longer and the job starts elsewhere",
     )
@@ -90,14 +92,21 @@ def _asleep(node: Node, world: World, here: list[Job]) -> Iterator[p.Step]:
 
 
 def _judged_at(node: Node, world: World, patience: Patience) -> Instant | None:
-    sighting = world.sightings.get(node.id)
-    if sighting is None or node.state is NodeState.EXPECTED:
+    silent_s = _silence_s(node, world)
+    if silent_s is None or node.state is NodeState.EXPECTED:
         return None
-    patience_s = patience.attempt_lease_s
+    borne_s = patience.attempt_lease_s
     if node.state is NodeState.LOST:
-        patience_s += patience.clock_skew_s
-    at = sighting.heard_at + patience_s
-    return at if at > world.now else None
+        borne_s += patience.clock_skew_s
+    return _once(borne_s - silent_s, world.now)
+
+
+def _once(left_s: Seconds, now: Instant) -> Instant | None:
+    """Return when the rest of a time has passed for certain; None when it has.
+
+    A sum of floats may fall short by a little: what is not due yet is looked at a little later.
+    """
+    return now + left_s + A_LITTLE_S if left_s > 0 else None
 
 
 # -- jobs ------------------------------------------------------------------------------------
@@ -109,16 +118,18 @@ def _of_job(job: Job, world: World, patience: Patience) -> Iterator[p.Step]:
         yield from _over_limit(job, world.now)
         yield from _late(job, world.now)
     elif job.state is JobState.RECOVERING:
-        yield from _out_for_certain(job, world, patience)
+        yield from _recovering(job, world, patience)
     else:
         yield from _unwanted(job)
 
 
 def _unposted(job: Job) -> Iterator[p.Step]:
-    if not job.order_posted:
+    """A stop is safe without a start: an agent never starts what it was told to stop."""
+    if job.wish is not None:
+        if not job.stop_posted:
+            yield p.PostStop(job=job.id, attempt=job.attempt)
+    elif not job.order_posted:
         yield p.PostStart(job=job.id, attempt=job.attempt)
-    elif job.wish is not None and not job.stop_posted:
-        yield p.PostStop(job=job.id, attempt=job.attempt)
 
 
 def ran_s(job: Job, now: Instant) -> Seconds:
@@ -162,17 +173,35 @@ def _late(job: Job, now: Instant) -> Iterator[p.Step]:
     yield p.Late(job=job.id, attempt=job.attempt, reason=reason)
 
 
-def _out_for_certain(job: Job, world: World, patience: Patience) -> Iterator[p.Step]:
-    """A lost attempt is out once its agent must have stopped it for want of the store."""
+def _recovering(job: Job, world: World, patience: Patience) -> Iterator[p.Step]:
     node = world.nodes.get(job.placement.node) if job.placement is not None else None
     silent_s = None if node is None else _silence_s(node, world)
-    borne_s = patience.attempt_lease_s + patience.clock_skew_s
-    if node is None or silent_s is None or silent_s <= borne_s:
+    if node is None or silent_s is None:
         return
-    saved = job.checkpoint.saved_at if job.checkpoint is not None else None
-    begun = job.started_at
-    lost_s = 0.0 if begun is None else max(0.0, world.now - silent_s - max(begun, saved or begun))
-    yield p.Clear(job=job.id, attempt=job.attempt, lost_s=lost_s)
+    if node.state is NodeState.READY and silent_s < patience.attempt_lease_s:
+        yield from _unposted(job)  # it is there again: the answer tells how the attempt is
+    elif silent_s >= patience.attempt_lease_s + patience.clock_skew_s:
+        yield from _out_for_certain(job, world, silent_s)
+
+
+def _out_for_certain(job: Job, world: World, silent_s: Seconds) -> Iterator[p.Step]:
+    """A lost attempt is out once its agent must have stopped it for want of the store."""
+    rule, spent = job.spec.retry, job.retries >= job.spec.retry.max
+    if job.wish is Wish.CANCEL:
+        says = "cancelled, as asked; its node was lost"
+        reason = Reason(code=Code.USER_ASKED, says=says)
+        yield p.Drop(job=job.id, wish="cancel", reason=reason)
+    elif RetryCause.NODE_LOSS not in rule.on or spent:
+        causes = ", ".join(rule.on) or "nothing"
+        says = f"its node was lost; retry.max is {rule.max}, retry.on is {causes}"
+        code = Code.RETRIES_SPENT if spent else Code.NODE_LOST
+        change = "submit it again; its newest checkpoint is kept"
+        yield p.GiveUp(job=job.id, reason=Reason(code=code, says=says, change=change))
+    else:
+        saved = job.checkpoint.saved_at if job.checkpoint is not None else None
+        begun, heard_at = job.started_at, world.now - silent_s
+        lost_s = 0.0 if begun is None else max(0.0, heard_at - max(begun, saved or begun))
+        yield p.Clear(job=job.id, attempt=job.attempt, lost_s=lost_s)
 
 
 def _unwanted(job: Job) -> Iterator[p.Step]:
@@ -192,5 +221,5 @@ def _job_judged_at(job: Job, now: Instant) -> Instant | None:
     limit_s = job.spec.max_duration_s
     limit_at = None
     if limit_s is not None and job.state is JobState.RUNNING and job.wish is None:
-        limit_at = now + limit_s - ran_s(job, now)
+        limit_at = _once(limit_s - ran_s(job, now), now)
     return earliest(*(at for at in (limit_at, _late_at(job)) if at is not None and at > now))

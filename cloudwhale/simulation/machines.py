@@ -239,7 +239,7 @@ class SimulatedMachine:
 
     def _close(self, action: a.Close) -> None:
         report = action.report
-        folder = self.disk.folders.setdefault((report.job, report.attempt), Folder(action.order))
+        folder = self.disk.folders.setdefault((report.job, report.attempt), Folder(None))
         # The report first: an agent that dies in between tells it again, and none is lost.
         self._post(report.model_dump_json())
         folder.ended = report

@@ -12,6 +12,7 @@ from cloudwhale.mailbox.objects import Objects
 from cloudwhale.model.units import Seconds
 from cloudwhale.simulation.clock import SteppedClock
 from cloudwhale.simulation.machines import SimulatedHosts, SimulatedMachine
+from cloudwhale.spi.errors import StoreUnusable
 from cloudwhale.spi.provider import Provider
 from cloudwhale.spi.store import Store
 
@@ -58,16 +59,24 @@ class Stage:
     def step(self) -> None:
         """Let everybody do what is due now, then move time to what is due next."""
         clock, version = self.scenery.clock, self.scenery.store.version()
-        due = self.controller.tick() if self.controller is not None else None
+        wait_s = self._tick()
         for machine in self.scenery.machines:
             machine.step(clock.now())
         if self.scenery.store.version() != version:
             return  # one thing leads to another at the same instant
         now = clock.now()
         times = [now + LONGEST_STEP_S, *(m.next_at(now) for m in self.scenery.machines)]
-        if due is not None and due > now:
-            times.append(due)
+        if wait_s is not None:
+            times.append(now + wait_s)
         clock.advance_to(min(times))
+
+    def _tick(self) -> Seconds | None:
+        if self.controller is None:
+            return None
+        try:
+            return self.controller.tick()
+        except StoreUnusable:
+            return LONGEST_STEP_S  # as its host does: nothing is lost, it goes on a little later
 
     def play(self, until: Callable[[], bool], at_most_s: Seconds) -> bool:
         """Step until something holds; False when the time was up before."""

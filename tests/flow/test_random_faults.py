@@ -24,22 +24,27 @@ FAULTS_A_DAY = 12
 ENDLESS = ("endless", "stubborn")
 
 
-def new_controller(stage: Stage) -> None:
+KINDS = ("controller", "agent", "shim", "pause", "resume", "cancel", "clock", "database")
+
+
+def new_controller(stage: Stage) -> MortalStore:
     fuse = Fuse(None)
-    stage.raise_controller(MortalEffects(fuse), MortalStore(stage.scenery.store, fuse))
+    store = MortalStore(stage.scenery.store, fuse)
+    stage.raise_controller(MortalEffects(fuse), store)
+    return store
 
 
-def one_fault(stage: Stage, dice: random.Random) -> None:
+def one_fault(stage: Stage, database: MortalStore, dice: random.Random) -> MortalStore:
     """Let one thing go wrong, or a person change their mind."""
     machine = stage.scenery.machines[0]
     clock, store = stage.scenery.clock, stage.scenery.store
     alive = [job for job in jobs_of(stage).values() if not job.ended]
     job = dice.choice(alive) if alive else None
-    match dice.choice(["controller", "agent", "shim", "pause", "resume", "cancel", "clock"]):
+    match dice.choice(KINDS):
         case "controller":
             stage.controller = None
             pass_by(stage, dice.uniform(0, 20))
-            new_controller(stage)
+            return new_controller(stage)
         case "agent":
             machine.kill_agent()
         case "shim" if job is not None:
@@ -50,10 +55,15 @@ def one_fault(stage: Stage, dice: random.Random) -> None:
             store.append([e.ResumeAsked(at=clock.now(), job=job.id)])
         case "cancel" if job is not None and job.spec.name in ENDLESS:
             store.append([e.CancelAsked(at=clock.now(), job=job.id)])
+        case "database":
+            database.is_locked = True
+            pass_by(stage, dice.uniform(0, 8))
+            database.is_locked = False
         case "clock":
             clock.set_wall(clock.now() + 300.0)
         case _:
-            return
+            pass
+    return database
 
 
 def bring_to_an_end(stage: Stage) -> bool:
@@ -72,10 +82,10 @@ def bring_to_an_end(stage: Stage) -> bool:
 def test_a_day_of_faults_loses_nothing_and_runs_nothing_twice(seed: int) -> None:
     dice = random.Random(seed)
     stage = a_stage(dice.choice(sorted(PROGRAMS)) for _ in range(8))
-    new_controller(stage)
+    database = new_controller(stage)
     for _ in range(FAULTS_A_DAY):
         pass_by(stage, dice.uniform(0, 15))
-        one_fault(stage, dice)
+        database = one_fault(stage, database, dice)
     assert any(bring_to_an_end(stage) for _ in range(30)), {
         job.id: (job.state, job.wish, job.reason) for job in jobs_of(stage).values()
     }

@@ -72,3 +72,11 @@ def test_a_bug_in_an_effect_is_not_swallowed() -> None:
     effects.close()
     with pytest.raises(ZeroDivisionError):
         effects.done(0.0)
+
+
+def test_a_failure_that_nobody_asks_for_again_is_forgotten(effects: Effects) -> None:
+    ended(effects, Effect(Key("a", "x"), fails), 0.0)
+    effects.forget_unwanted(0.2)
+    assert effects.retry_at() == 0.5, "it is not due yet"
+    effects.forget_unwanted(0.5)
+    assert effects.retry_at() is None

@@ -46,6 +46,7 @@ EVENTS: Mapping[type[e.OfJob], Callable[[int], e.OfJob]] = {
     e.Cleared: lambda n: e.Cleared(at=NOW, job="j", attempt=n, lost_s=3.0),
     e.OrderPosted: lambda n: e.OrderPosted(at=NOW, job="j", attempt=n, number=1),
     e.StopPosted: lambda n: e.StopPosted(at=NOW, job="j", attempt=n, number=1),
+    e.Unconfirmed: lambda n: e.Unconfirmed(at=NOW, job="j", attempt=n),
     e.Started: lambda n: e.Started(at=NOW, job="j", attempt=n),
     e.CheckpointSaved: lambda n: e.CheckpointSaved(
         at=NOW, job="j", attempt=n, checkpoint=a_checkpoint(n)
@@ -277,12 +278,24 @@ def test_an_interruption_and_its_lost_work_are_counted(kind: type[e.OfJob]) -> N
     assert (job.interruptions, job.lost_s, job.placement, job.started_at) == (1, 4.0, None, None)
 
 
-def test_only_retries_that_count_are_used_up() -> None:
-    free = e.Retried(
-        at=NOW, job="j", attempt=2, exit_code=1, reason=WHY, not_before=NOW, counts=False
-    )
-    assert apply(job_in(JobState.RUNNING), free).retries == 0
-    assert met(job_in(JobState.RUNNING), e.Retried).retries == 1
+@pytest.mark.parametrize("kind", [e.Retried, e.Cleared])
+def test_a_start_again_uses_up_a_retry_and_giving_way_does_not(kind: type[e.OfJob]) -> None:
+    assert met(job_in(JobState.RECOVERING), kind).retries == 1
+    assert met(job_in(JobState.RUNNING), e.GaveWay).retries == 0
+
+
+def test_a_doubted_order_is_to_be_posted_again_and_so_is_its_stop() -> None:
+    job = met(job_in(JobState.RUNNING), e.OrderPosted, e.PauseAsked, e.StopPosted, e.Unconfirmed)
+    assert (job.order_posted, job.stop_posted, job.wish) == (False, False, Wish.PAUSE)
+
+
+def test_an_end_that_is_read_an_hour_late_counts_as_long_as_it_ran() -> None:
+    running = job_in(JobState.RUNNING).but(started_at=NOW - 3600.0)
+    late = e.Finished(at=NOW, job="j", attempt=running.attempt, ran_s=10.0)
+    done = apply(running, late)
+    assert (done.run_s, done.ended_at) == (10.0, NOW - 3590.0)
+    untold = apply(running, e.Finished(at=NOW, job="j", attempt=running.attempt))
+    assert (untold.run_s, untold.ended_at) == (3600.0, NOW)
 
 
 def test_a_retry_waits_until_its_time_and_a_place_ends_the_wait() -> None:

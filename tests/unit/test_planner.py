@@ -1,9 +1,10 @@
 from dataclasses import replace
 
+import pytest
 from makers import a_device, a_job, a_node, a_world, placed, wants
 
 from cloudwhale.model import plan as p
-from cloudwhale.model.job import CheckpointRule, JobState, Wish
+from cloudwhale.model.job import CheckpointRule, JobState, RetryCause, RetryRule, Wish
 from cloudwhale.model.node import NodeState
 from cloudwhale.model.reason import Code
 from cloudwhale.model.world import Sighting, World
@@ -142,9 +143,9 @@ def test_an_order_that_is_not_known_to_be_posted_is_posted_again() -> None:
     assert step == p.PostStart(job="j", attempt=1)
 
 
-def test_a_wish_is_posted_once_the_start_was() -> None:
+def test_a_wish_goes_out_whether_the_start_is_known_to_be_posted_or_not() -> None:
     job = placed(a_job("j")).but(wish=Wish.CANCEL)
-    assert planned(a_world([job])).steps == (p.PostStart(job="j", attempt=1),)
+    assert planned(a_world([job])).steps == (p.PostStop(job="j", attempt=1),)
     job = job.but(order_posted=True)
     assert planned(a_world([job])).steps == (p.PostStop(job="j", attempt=1),)
     assert planned(a_world([job.but(stop_posted=True)])).steps == ()
@@ -170,7 +171,7 @@ def test_a_job_is_stopped_at_its_max_duration_and_not_before() -> None:
     world = running(max_duration_s=50.0)
     early = planned(replace(world, now=49.0))
     assert early.steps == ()
-    assert early.look_again_at == 50.0
+    assert early.look_again_at == pytest.approx(50.0, abs=0.01)
     (step,) = planned(replace(world, now=50.0)).steps
     assert isinstance(step, p.AskToStop)
     assert step.wish == "limit"
@@ -186,7 +187,7 @@ def test_a_job_without_a_checkpoint_for_twice_its_interval_is_reported() -> None
 
 def test_a_silent_node_is_lost_after_its_lease_and_its_attempts_with_it() -> None:
     world = heard(running(), at=0.0)
-    assert planned(replace(world, now=100.0)).steps == ()
+    assert planned(replace(world, now=99.5)).steps == ()
     (step,) = planned(replace(world, now=100.5)).steps
     assert isinstance(step, p.DeclareLost)
     assert step.attempts == (("j", 1),)
@@ -195,9 +196,38 @@ def test_a_silent_node_is_lost_after_its_lease_and_its_attempts_with_it() -> Non
 def test_a_lost_attempt_is_out_only_after_lease_and_skew() -> None:
     job = placed(a_job("j")).but(state=JobState.RECOVERING, order_posted=True, started_at=0.0)
     world = heard(a_world([job], [a_node(state=NodeState.LOST)]), at=0.0)
-    assert not any(isinstance(s, p.Clear) for s in planned(replace(world, now=110.0)).steps)
+    assert not any(isinstance(s, p.Clear) for s in planned(replace(world, now=109.5)).steps)
     clear = next(s for s in planned(replace(world, now=111.0)).steps if isinstance(s, p.Clear))
     assert clear.attempt == 1
+
+
+def lost(**fields: object) -> World:
+    job = placed(a_job("j", **fields)).but(state=JobState.RECOVERING, started_at=0.0)
+    world = heard(a_world([job], [a_node(state=NodeState.LOST)]), at=0.0)
+    return replace(world, now=111.0)
+
+
+def test_a_lost_attempt_is_not_followed_by_another_when_nobody_wants_a_retry() -> None:
+    for rule in (RetryRule(max=0), RetryRule(on=(RetryCause.ERROR,))):
+        (step,) = (s for s in planned(lost(retry=rule)).steps if not isinstance(s, p.Explain))
+        assert isinstance(step, p.GiveUp)
+
+
+def test_a_cancelled_job_whose_node_was_lost_is_dropped_once_it_is_out() -> None:
+    world = lost()
+    cancelled = replace(world, jobs={"j": world.jobs["j"].but(wish=Wish.CANCEL)})
+    steps = planned(cancelled).steps
+    assert any(isinstance(s, p.Drop) and s.wish == "cancel" for s in steps)
+    early = planned(replace(cancelled, now=109.0)).steps
+    assert not any(isinstance(s, p.Drop) for s in early)
+
+
+def test_a_node_that_is_heard_again_is_asked_how_its_attempt_is() -> None:
+    job = placed(a_job("j")).but(state=JobState.RECOVERING, started_at=0.0)
+    world = heard(a_world([job]), at=0.0)
+    assert p.PostStart(job="j", attempt=1) in planned(world).steps
+    wished = replace(world, jobs={"j": job.but(wish=Wish.CANCEL)})
+    assert p.PostStop(job="j", attempt=1) in planned(wished).steps
 
 
 def test_a_sleeping_agent_is_woken_when_there_is_something_to_do() -> None:

@@ -45,6 +45,7 @@ def test_a_stale_attempt_is_noted_and_changes_nothing() -> None:
     (event,) = Reading(a_world([newer]), 5.0).events("host", report.model_dump_json().encode())
     assert isinstance(event, e.Noted)
     assert event.reason.code is Code.STALE_ATTEMPT
+    assert "attempt 2 is the newest" in event.reason.says
 
 
 def test_a_report_from_a_node_that_the_job_is_not_on_is_stale() -> None:
@@ -63,13 +64,26 @@ def test_an_agent_that_joins_makes_its_node_ready() -> None:
     assert (event.node.state, event.node.agent) == (NodeState.READY, "a-2")
 
 
-def test_a_heartbeat_brings_a_lost_node_back_and_says_nothing_otherwise() -> None:
+def test_a_heartbeat_says_nothing_and_whatever_is_said_brings_a_lost_node_back() -> None:
     beat = d.Heartbeat(at=1.0, agent="a").model_dump_json().encode()
     assert Reading(a_world([]), 5.0).events("host", beat) == ()
-    lost = a_world([], [a_node(state=NodeState.LOST)])
-    (event,) = Reading(lost, 5.0).events("host", beat)
-    assert isinstance(event, e.NodeJoined)
-    assert event.node.state is NodeState.READY
+    recovering = JOB.but(state=JobState.RECOVERING, order_posted=True)
+    for body, more in ((beat, []), (started(), [e.Started])):
+        reading = Reading(a_world([recovering], [a_node(state=NodeState.LOST)]), 5.0)
+        joined, asked, *rest = reading.events("host", body)
+        assert isinstance(joined, e.NodeJoined)
+        assert joined.node.state is NodeState.READY
+        assert isinstance(asked, e.Unconfirmed)
+        assert [type(event) for event in rest] == more
+
+
+def test_an_agent_that_does_not_name_an_attempt_is_asked_about_it() -> None:
+    posted = JOB.but(order_posted=True)
+    for attempts, kinds in (((("j", 1),), []), ((), [e.Unconfirmed])):
+        report = d.Joined(at=1.0, agent="a", facts=FACTS, public_key="k", attempts=attempts)
+        reading = Reading(a_world([posted]), 5.0)
+        _, *doubts = reading.events("host", report.model_dump_json().encode())
+        assert [type(event) for event in doubts] == kinds
 
 
 def test_a_draining_node_that_joins_again_still_drains() -> None:

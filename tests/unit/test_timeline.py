@@ -38,6 +38,16 @@ def test_a_clock_that_was_set_back_does_not_take_time_back() -> None:
     assert timeline.jumped_s == pytest.approx(-3601.0)
     clock.passes(5.0)
     assert timeline.now() == pytest.approx(1016.0)
+    assert timeline.jumped_s == pytest.approx(0.0), "one jump is told once"
+
+
+def test_a_clock_that_is_set_right_again_gives_up_its_lead_first() -> None:
+    clock = TwoHands()
+    timeline = Timeline(clock)
+    clock.passes(0.0, wall=-3600.0)
+    timeline.now()
+    clock.passes(1.0, wall=3601.0)
+    assert timeline.now() == pytest.approx(1001.0)
 
 
 def test_a_clock_that_was_set_forward_is_believed_and_said() -> None:
