@@ -11,7 +11,7 @@ from cloudwhale.cli.exits import Exit, NotFound
 from cloudwhale.cli.finding import one_job
 from cloudwhale.cli.output import Paper, document_or, emit, stdout_paper
 from cloudwhale.clock import SystemClock
-from cloudwhale.control.store import open_store, sqlite_url
+from cloudwhale.control.store import database_url, open_store
 from cloudwhale.model.job import ENDED, HOLDS_A_PLACE, LIVE, Job, JobState
 from cloudwhale.reporting.receipt import Books, job_keys, job_receipt
 from cloudwhale.reporting.tables import counts_line, jobs_sheet
@@ -41,9 +41,7 @@ def desk_here() -> "Desk":
 
 def store_here() -> "closing[SqlStore]":
     """Open the store alone, which costs less than the whole desk; use it in a `with`."""
-    settings = settings_here()
-    url = settings.database or sqlite_url(settings.home)
-    return closing(open_store(url, may_migrate=False))
+    return closing(open_store(database_url(settings_here()), may_migrate=False))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from cloudwhale.cli.finding import live_jobs
 from cloudwhale.cli.looking import desk_here
 from cloudwhale.cli.output import emit, say
 from cloudwhale.control.desk import Desk
-from cloudwhale.control.store import HolderLock
+from cloudwhale.control.store import HolderLock, lock_file
 from cloudwhale.model import event as e
 from cloudwhale.model.job import Job, JobState
 from cloudwhale.model.units import Instant
@@ -63,7 +63,7 @@ def _append(desk: Desk, jobs: Sequence[Job], as_json: bool, what: str, asks: Ask
 
 def say_who_works(desk: Desk) -> None:
     """Say how what was asked will come about when no controller is there to do it."""
-    lock = HolderLock(desk.settings.home / "controller.lock")
+    lock = HolderLock(lock_file(desk.settings))
     if lock.acquire():
         lock.release()
         say("No controller runs now: `cloudwhale controller --until-empty` works the queue off.")

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from cloudwhale.control.store import HolderLock
+from cloudwhale.control.host import ControllerHost
+from cloudwhale.control.store import HolderLock, database_url, lock_file
+from cloudwhale.settings import Settings
 from cloudwhale.spi.errors import StoreUnusable
 
 PARENT = """
@@ -117,3 +119,44 @@ def test_a_lock_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     with pytest.raises(StoreUnusable, match="controller.lock cannot be taken") as fault:
         HolderLock(tmp_path / "home" / "controller.lock").acquire()
     assert "CLOUDWHALE_HOME" in fault.value.remedy
+
+
+def test_the_lock_lies_beside_the_database(tmp_path: Path) -> None:
+    assert lock_file(Settings(home=tmp_path)) == tmp_path / "cloudwhale.db.lock"
+    elsewhere = Settings(home=tmp_path, database=f"sqlite:///{tmp_path}/data/a%20b.db")
+    assert lock_file(elsewhere) == tmp_path / "data" / "a b.db.lock"
+
+
+def test_two_homes_with_one_database_have_one_controller(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "link").symlink_to("data")
+    one, other = (
+        ControllerHost(
+            Settings(home=tmp_path / where, database=f"sqlite:///{tmp_path}/{where}/shared.db")
+        )
+        for where in ("data", "link")
+    )
+    try:
+        assert one.try_start()
+        assert not other.try_start()
+        one.stop(leave_agents=False)
+        assert other.try_start()
+    finally:
+        one.stop(leave_agents=False)
+        other.stop(leave_agents=False)
+
+
+def test_two_databases_in_one_folder_have_a_controller_each(tmp_path: Path) -> None:
+    locks = {
+        lock_file(Settings(home=tmp_path, database=f"sqlite:///{tmp_path}/{name}"))
+        for name in ("a.db", "b.db", "a.sqlite")
+    }
+    assert len(locks) == 3
+
+
+@pytest.mark.parametrize("url", ["sqlite://", "postgresql://db/whale"])
+def test_a_database_that_is_no_file_has_no_lock(tmp_path: Path, url: str) -> None:
+    settings = Settings(home=tmp_path, database=url)
+    with pytest.raises(StoreUnusable, match="sqlite:////absolute/path"):
+        lock_file(settings)
+    assert database_url(settings) == url

@@ -210,7 +210,7 @@ def test_nothing_of_the_database_is_imported_before_it_is_opened() -> None:
     program = (
         "import sys\n"
         "import cloudwhale.control.store as s\n"
-        "s.HolderLock, s.MemoryStore, s.open_store, s.sqlite_url\n"
+        "s.HolderLock, s.MemoryStore, s.open_store, s.sqlite_url, s.lock_file\n"
         "sys.exit('sqlalchemy' in sys.modules)\n"
     )
     assert subprocess.run([sys.executable, "-c", program], timeout=60, check=False).returncode == 0

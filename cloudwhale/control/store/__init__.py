@@ -6,15 +6,25 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from cloudwhale.control.store.lock import HolderLock
     from cloudwhale.control.store.memory import MemoryStore
-    from cloudwhale.control.store.opening import open_store, sqlite_url
+    from cloudwhale.control.store.opening import database_url, lock_file, open_store, sqlite_url
     from cloudwhale.control.store.sql import SqlStore
 
-__all__ = ["HolderLock", "MemoryStore", "SqlStore", "open_store", "sqlite_url"]
+__all__ = [
+    "HolderLock",
+    "MemoryStore",
+    "SqlStore",
+    "database_url",
+    "lock_file",
+    "open_store",
+    "sqlite_url",
+]
 
 _LAZY = {
     "HolderLock": "lock",
     "MemoryStore": "memory",
     "SqlStore": "sql",
+    "database_url": "opening",
+    "lock_file": "opening",
     "open_store": "opening",
     "sqlite_url": "opening",
 }

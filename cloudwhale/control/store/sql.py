@@ -12,6 +12,7 @@ from cloudwhale.control.store.faults import as_sentences
 from cloudwhale.control.store.folding import Draft, named_in
 from cloudwhale.control.store.loading import catch_up, load
 from cloudwhale.control.store.migrate import Schema, prepare
+from cloudwhale.control.store.opening import path_of
 from cloudwhale.control.store.rows import SqlRows
 from cloudwhale.control.store.state import State, world_after
 from cloudwhale.model.event import Event
@@ -43,7 +44,7 @@ class SqlStore:
         busy_timeout_s: Seconds = BUSY_TIMEOUT_S,
         schema: Schema | None = None,
     ) -> None:
-        self.file = sqlite.path_of(url)
+        self.file = path_of(url)
         self._schema = schema or Schema()
         self._lock = threading.RLock()
         self._state: State | None = None

@@ -8,7 +8,6 @@ import sqlite3
 import threading
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 
@@ -25,19 +24,6 @@ ASK_AGAIN_S: Seconds = 0.01
 OPEN_FOR_WRITING = "cloudwhale_writes"
 
 _making = threading.Lock()
-
-
-def path_of(url: str) -> Path:
-    """Return the file of a database URL; raise StoreUnusable when it names none."""
-    remedy = "Set `database` to sqlite:////absolute/path, or leave it out."
-    scheme, _, rest = url.partition("://")
-    if scheme != "sqlite":
-        raise StoreUnusable(f"a database of kind {scheme!r} is not supported, only sqlite", remedy)
-    # SQLAlchemy 2.0 and 2.1 differ in whether they unquote, so the path is taken out by hand.
-    path = unquote(rest.removeprefix("/"))
-    if path in ("", ":memory:"):
-        raise StoreUnusable(f"{url} names no file", remedy)
-    return Path(path).absolute()
 
 
 def make_place(file: Path) -> None:
