@@ -110,8 +110,11 @@ class Store(Protocol):
         """Return up to which number each node's inbox was read."""
         ...
 
-    def new_epoch(self, holder: str, now: Instant) -> int:
-        """Begin the next epoch; the caller holds the lock."""
+    def new_epoch(self, holder: str, now: Instant, at_least: int = 0) -> int:
+        """Begin the next epoch, `at_least` this one; the caller holds the lock.
+
+        A database that was begun anew or restored knows less of its epochs than agents have seen.
+        """
         ...
 
     def close(self) -> None:

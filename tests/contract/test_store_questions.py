@@ -19,6 +19,14 @@ def test_epochs_count_up(store: Store) -> None:
     assert [store.new_epoch("host", 0.0), store.new_epoch("host", 1.0)] == [1, 2]
 
 
+def test_an_epoch_passes_over_those_that_others_have_seen(store: Store) -> None:
+    seen = [store.new_epoch("host", 0.0, at_least=7), store.new_epoch("host", 1.0, at_least=3)]
+    assert seen == [7, 8]
+    with pytest.raises(Fenced, match="epoch is 8"):
+        store.append(submitted(a_job("a")), epoch=7)
+    assert store.append(submitted(a_job("a")), epoch=8) == 1
+
+
 def test_a_controller_that_was_replaced_writes_nothing(store: Store) -> None:
     store.new_epoch("one", 0.0)
     store.new_epoch("two", 1.0)

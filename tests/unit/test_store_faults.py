@@ -137,7 +137,7 @@ def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
     (tmp_path / "cloudwhale.db").write_bytes(b"not a database, but long enough" * 100)
     with pytest.raises(StoreUnusable, match="is not a database, or is damaged") as fault:
         open_store(sqlite_url(tmp_path), may_migrate=True)
-    assert "move the file away" in fault.value.remedy
+    assert "move all three away" in fault.value.remedy, "a new database alone is fenced by agents"
 
 
 def test_a_damaged_database_is_named(kept: Path) -> None:
@@ -145,8 +145,9 @@ def test_a_damaged_database_is_named(kept: Path) -> None:
     body = bytearray(file.read_bytes())
     body[4096:] = b"\xa5" * (len(body) - 4096)
     file.write_bytes(bytes(body))
-    with pytest.raises(StoreUnusable, match="is damaged"):
+    with pytest.raises(StoreUnusable, match="is damaged") as fault:
         open_store(sqlite_url(kept), may_migrate=True).jobs(JobQuery())
+    assert "from one copy" in fault.value.remedy
 
 
 def test_a_database_of_another_program_is_left_alone(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from typing import TypeVar, cast, get_args
 
 from pydantic import ValidationError
 
+from cloudwhale.control.store.faults import WHOLE_COPY
 from cloudwhale.control.store.folding import Family
 from cloudwhale.model.event import Event
 from cloudwhale.model.units import Seconds
@@ -54,5 +55,5 @@ def family_times(times: tuple[Seconds, ...]) -> str:
 def _unreadable(what: str, text: str, why: str) -> StoreUnusable:
     return StoreUnusable(
         f"the database holds a {what} that this program cannot read ({why}): {text[:80]}…",
-        "It was changed by hand or by another program; restore a copy of the database file.",
+        f"It was changed by hand or by another program. {WHOLE_COPY}",
     )

@@ -8,6 +8,12 @@ from sqlalchemy.exc import DatabaseError, OperationalError
 
 from cloudwhale.spi.errors import StoreUnusable
 
+WHOLE_COPY = (
+    "End cloudwhale and its jobs. Then restore database, mailbox and CLOUDWHALE_HOME from one "
+    "copy, or move all three away to begin anew: they belong together, and none fits an older one."
+)
+ELSEWHERE = "once nothing runs here, CLOUDWHALE_HOME can name another place to begin anew in."
+
 _FAULTS: dict[int, tuple[str, str]] = {
     sqlite3.SQLITE_BUSY: (
         "is locked by another program, for longer than this one waits",
@@ -15,15 +21,15 @@ _FAULTS: dict[int, tuple[str, str]] = {
     ),
     sqlite3.SQLITE_READONLY: (
         "cannot be written",
-        "Make the file and its folder writable, or move all state with CLOUDWHALE_HOME.",
+        f"Make the file and its folder writable; or, {ELSEWHERE}",
     ),
     sqlite3.SQLITE_CANTOPEN: (
         "cannot be opened",
-        "Are the folder and the file there, yours, and writable? CLOUDWHALE_HOME moves them.",
+        f"Are the folder and the file there, yours, and writable? Or, {ELSEWHERE}",
     ),
     sqlite3.SQLITE_PERM: (
         "may not be opened",
-        "Make the file and its folder yours, or move all state with CLOUDWHALE_HOME.",
+        f"Make the file and its folder yours; or, {ELSEWHERE}",
     ),
     sqlite3.SQLITE_FULL: (
         "cannot grow: its disk is full",
@@ -31,11 +37,11 @@ _FAULTS: dict[int, tuple[str, str]] = {
     ),
     sqlite3.SQLITE_CORRUPT: (
         "is damaged",
-        "Restore a copy, or move the file away to begin with an empty one.",
+        WHOLE_COPY,
     ),
     sqlite3.SQLITE_NOTADB: (
         "is not a database, or is damaged",
-        "Restore a copy, or move the file away to begin with an empty one.",
+        WHOLE_COPY,
     ),
     sqlite3.SQLITE_IOERR: (
         "cannot be read or written",

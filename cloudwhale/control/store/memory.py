@@ -67,9 +67,9 @@ class MemoryStore:
         """See Store."""
         self._secrets.setdefault(run, {}).update(secrets)
 
-    def new_epoch(self, holder: str, now: Instant) -> int:
+    def new_epoch(self, holder: str, now: Instant, at_least: int = 0) -> int:
         """See Store."""
-        self._epoch += 1
+        self._epoch = max(self._epoch + 1, at_least)
         return self._epoch
 
     def close(self) -> None:

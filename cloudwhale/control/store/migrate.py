@@ -67,7 +67,8 @@ def _judge(found: str, file: Path, schema: Schema, *, may_migrate: bool) -> None
         raise StoreUnusable(
             f"{file} has revision {found}, this program knows {schema.head} at most: it was "
             "written by a newer version",
-            f"Upgrade cloudwhale here, or go back to the copy {file.name}.before-{found}.",
+            f"Upgrade cloudwhale here. ({file.name}.before-{found} is a copy from before that, "
+            "without what happened since.)",
         )
     if not may_migrate:
         raise StoreUnusable(

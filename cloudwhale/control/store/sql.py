@@ -94,11 +94,12 @@ class SqlStore:
         with self._writing() as (connection, _):
             writing.write_secrets(connection, run, secrets)
 
-    def new_epoch(self, holder: str, now: Instant) -> int:
+    def new_epoch(self, holder: str, now: Instant, at_least: int = 0) -> int:
         """See Store."""
         with self._writing() as (connection, heads):
-            writing.write_epoch(connection, heads.epoch + 1, holder, now)
-            return heads.epoch + 1
+            number = max(heads.epoch + 1, at_least)
+            writing.write_epoch(connection, number, holder, now)
+            return number
 
     def _store(
         self, connection: Connection, newest: int, new: list[Event], epoch: int | None
