@@ -60,7 +60,7 @@ def ps(wanted: Wanted) -> int:
         jobs = _jobs(store, wanted)
         now = SystemClock().now()
         if wanted.as_json:
-            books = Books(nodes=store.world(now).nodes)
+            books = Books(nodes={node.id: node for node in store.nodes()})
             emit({"jobs": [job_keys(job_receipt(job, now, books)) for job in jobs]})
             return Exit.DONE
         sheet = jobs_sheet(jobs, now, _ps_notes(store, wanted, jobs))

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from cloudwhale.model.event import Event
 from cloudwhale.model.job import Job, JobState
+from cloudwhale.model.node import Node
 from cloudwhale.model.plan import Decision, Round
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import Instant
@@ -64,6 +65,10 @@ class Store(Protocol):
 
     def jobs(self, query: JobQuery) -> Sequence[Job]:
         """Return jobs, newest first; does not read more rows than it returns."""
+        ...
+
+    def nodes(self) -> Sequence[Node]:
+        """Return every node by id, lost ones too; costs no world."""
         ...
 
     def run(self, run: str) -> Run | None:

@@ -1,7 +1,7 @@
 """What every store answers, and whose writes it takes: epochs, rounds, jobs, money, secrets."""
 
 import pytest
-from makers import a_job, a_run
+from makers import a_job, a_node, a_run
 from stories import WHY, a_place, a_round, completes, submitted, was_placed
 
 from cloudwhale.model import event as e
@@ -201,6 +201,15 @@ def test_the_newest_run_of_a_folder_that_is_not_done_is_adopted(store: Store) ->
     store.append(completes("jr3"))
     assert store.unfinished_run("/lab", "d") == runs[1]
     assert store.unfinished_run("/elsewhere", "d") is None
+
+
+def test_nodes_are_told_by_id_as_the_world_has_them(store: Store) -> None:
+    assert store.nodes() == []
+    store.append([e.NodeJoined(at=1.0, node=a_node(name)) for name in ("b", "c", "a")])
+    store.append([e.NodeDrained(at=2.0, node="c"), e.NodeLost(at=3.0, node="b", silent_s=700.0)])
+    world = store.world(4.0).nodes
+    assert store.nodes() == [world[name] for name in ("a", "b", "c")]
+    assert [node.state for node in store.nodes()] == ["ready", "lost", "draining"]
 
 
 def test_money_is_summed_by_job(store: Store) -> None:

@@ -243,3 +243,20 @@ def test_what_was_stored_is_on_the_disk_before_anybody_acts_on_it(tmp_path: Path
         event.remove(Engine, "commit", note)
     full = 2  # as SQLite numbers it: every commit waits for the disk
     assert levels == [full] * 3
+
+
+def test_nodes_are_read_without_the_jobs(tmp_path: Path) -> None:
+    store = opened(tmp_path)
+    store.append(a_busy_day())
+    asked: list[str] = []
+
+    def note(*call: object) -> None:
+        asked.append(str(call[2]))
+
+    event.listen(Engine, "before_cursor_execute", note)
+    try:
+        assert [node.id for node in store.nodes()] == ["host"]
+    finally:
+        event.remove(Engine, "before_cursor_execute", note)
+    assert [words for words in asked if "FROM" in words and "FROM nodes" not in words] == []
+    assert len([words for words in asked if "FROM nodes" in words]) == 1

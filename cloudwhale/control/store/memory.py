@@ -9,6 +9,7 @@ from cloudwhale.control.store.rounds import decision_of, jobs_of
 from cloudwhale.control.store.state import Archive, State, world_after
 from cloudwhale.model.event import Charged, Event
 from cloudwhale.model.job import Job, JobState
+from cloudwhale.model.node import Node
 from cloudwhale.model.plan import Decision, Round
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import Instant
@@ -102,6 +103,10 @@ class MemoryStore:
             if _fits(job, query) and (not query.names_or_ids or job.id in ids):
                 found.append(job)
         return found
+
+    def nodes(self) -> Sequence[Node]:
+        """See Store."""
+        return [node for _, node in sorted(self._archive.nodes.items())]
 
     def run(self, run: str) -> Run | None:
         """See Store."""

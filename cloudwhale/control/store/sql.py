@@ -17,6 +17,7 @@ from cloudwhale.control.store.rows import SqlRows
 from cloudwhale.control.store.state import State, world_after
 from cloudwhale.model.event import Event
 from cloudwhale.model.job import Job, JobState
+from cloudwhale.model.node import Node
 from cloudwhale.model.plan import Decision, Round
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import Instant, Seconds
@@ -162,6 +163,11 @@ class SqlStore:
         """See Store."""
         with self._reading() as connection:
             return reading.jobs(connection, query)
+
+    def nodes(self) -> Sequence[Node]:
+        """See Store."""
+        with self._reading() as connection:
+            return reading.nodes(connection)
 
     def run(self, run: str) -> Run | None:
         """See Store."""
