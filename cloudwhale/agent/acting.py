@@ -135,7 +135,9 @@ class Acting:
         tools.poster.afterwards(lambda: tools.pool.do(partial(one.publisher.forget, old)))
 
     def _close(self, action: actions.Close) -> None:
+        """Remember the end at once, as what led to it is not read again; the rest takes time."""
         key = (action.report.job, action.report.attempt)
+        closing.remember(self._tools.folder(key), action.report)
         one = self._attempts.let_go(key)
         tail = one.tail if one is not None and one.started else None
         self._tools.pool.do(lambda: closing.close(action, self._tools, tail))

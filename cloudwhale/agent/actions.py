@@ -76,10 +76,9 @@ class Post:
 
 @dataclass(frozen=True, slots=True)
 class Close:
-    """Merge the log, post the report, mark the attempt as ended; `order`: it is new here."""
+    """Merge the log, post the report, mark the attempt as ended: it never starts here again."""
 
     report: AttemptEnded
-    order: StartOrder | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ class AttemptFolder:
         write_whole(self.path / "ended", report.model_dump_json())
 
     def keep_end(self, report: AttemptEnded) -> None:
-        """Remember how an attempt that never ran ends, before its end is posted."""
+        """Remember how an attempt without an exit record ends, before its end is posted."""
         self.path.mkdir(parents=True, exist_ok=True)
         write_whole(self.path / "closing.json", report.model_dump_json())
 
@@ -117,7 +117,7 @@ class AttemptFolder:
         return _report(self.path / "ended")
 
     def closing(self) -> AttemptEnded | None:
-        """Return the report of its end that is still to be posted, if it never ran."""
+        """Return the report of its end that is still to be posted, if it has no exit record."""
         return None if self.has_ended else _report(self.path / "closing.json")
 
     @property
@@ -208,7 +208,7 @@ def found(attempts: Path) -> tuple[Found, ...]:
 
 
 def closing(attempts: Path) -> tuple[AttemptEnded, ...]:
-    """Return the ends of attempts that never ran, as far as they are still to be posted."""
+    """Return the ends without an exit record, as far as they are still to be posted."""
     reports = (AttemptFolder(attempts, key).closing() for key in _keys(attempts))
     return tuple(report for report in reports if report is not None)
 

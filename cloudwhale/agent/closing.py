@@ -19,16 +19,23 @@ AGAIN_S: Seconds = 2.0
 NEEDED_NO_MORE = ("control", "shim.lock", "exit.new", "log.json", "stop.json", "closing.json")
 
 
+def remember(folder: AttemptFolder, report: AttemptEnded) -> None:
+    """Keep how an attempt ends that has no exit record, so that the next agent can say it.
+
+    Before anything else is done about it: an attempt that is fenced out looks as if it had run.
+    """
+    if report.exit_code is None:
+        _try(lambda: folder.keep_end(report))
+
+
 def close(action: Close, tools: Tools, tail: LogTail | None) -> None:
     """Say how an attempt ended, once nothing of it runs; waits for the store as long as needed."""
     report = action.report
     folder = tools.folder((report.job, report.attempt))
-    if action.order is not None:
-        order = action.order
-        _try(lambda: folder.accept(order))
     if report.exit_code is None:
-        _try(lambda: folder.keep_end(report))  # first: what is fenced out looks as if it had run
         _make_sure_that_nothing_runs(folder)
+    if tail is None and folder.log.is_dir():  # an earlier agent ran it
+        tail = LogTail(folder, tools.objects, tools.sizes, adopted=True)
     dropped = _finished(tail) if tail is not None else 0
     dropped += folder.unlogged_bytes()
     if dropped:

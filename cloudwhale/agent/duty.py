@@ -214,7 +214,7 @@ def _not_started(state: AgentState, order: StartOrder, now: Instant, says: str) 
         how="start-failed", exit_code=None, says=says,
     )  # fmt: skip
     newest = max(order.attempt, state.newest.get(order.job, 0))
-    return _knowing(state, order.job, newest), (Close(report, order),)
+    return _knowing(state, order.job, newest), (Close(report),)
 
 
 def _stop_ordered(state: AgentState, order: StopOrder, now: Instant) -> Answer:

@@ -4,8 +4,9 @@ import os
 import signal
 from pathlib import Path
 
-from live_agent import LiveAgent, a_start, a_stop, until
+from live_agent import NODE, LiveAgent, a_start, a_stop, until
 
+from cloudwhale.agent.place import Place
 from cloudwhale.mailbox.documents import (
     AttemptEnded,
     AttemptStarted,
@@ -49,6 +50,48 @@ def test_an_agent_that_dies_again_and_again_reports_each_end_once_it_can(agent: 
     for number in range(6):
         assert agent.ended(f"job-{number}").exit_code == 0
         assert (agent.folder(f"job-{number}").work / "ran").read_text() == "ran\n"
+
+
+def test_a_stop_that_was_read_is_not_lost_with_an_agent_that_was_busy(agent: LiveAgent) -> None:
+    agent.program = "busy_agent"
+    agent.start()
+    agent.post(a_start(command="echo ran > ran"))
+    agent.post(a_stop())
+    until(lambda: _orders_read(agent) == 2, "both orders were read")
+    agent.kill()
+    agent.program = "cloudwhale.agent"
+    agent.start()
+    assert (agent.ended().how, agent.ended().exit_code) == ("stopped", None)
+    assert not (agent.folder().work / "ran").exists()
+
+
+def test_an_answer_is_not_lost_with_an_agent_that_was_busy(agent: LiveAgent) -> None:
+    agent.program = "busy_agent"
+    agent.start()
+    agent.post(a_stop())
+    until(lambda: _orders_read(agent) == 1, "the order was read")
+    agent.kill()
+    agent.program = "cloudwhale.agent"
+    agent.start()
+    assert agent.ended().says == "the attempt was never started here"
+
+
+def test_what_must_not_start_does_not_start_under_the_next_agent(agent: LiveAgent) -> None:
+    agent.program = "busy_agent"
+    agent.start()
+    agent.post(a_start(command="echo ran > ran", image="pytorch:2.9"))
+    until(lambda: _orders_read(agent) == 1, "the order was read")
+    assert agent.folder().order() is None, "nothing here says that it is to be started"
+    agent.kill()
+    agent.program = "cloudwhale.agent"
+    agent.start()
+    assert agent.ended().how == "start-failed"
+    assert not agent.folder().work.exists()
+
+
+def _orders_read(agent: LiveAgent) -> int:
+    read_to = Place(agent.home, NODE).read_to()
+    return 0 if read_to is None else read_to.number
 
 
 def test_a_stop_goes_on_after_the_agent_was_killed_in_the_middle(agent: LiveAgent) -> None:

@@ -1,0 +1,20 @@
+"""An agent whose pool never comes to anything: four restores take for ever, say."""
+
+import sys
+from collections.abc import Callable
+from unittest.mock import patch
+
+from cloudwhale.agent.__main__ import main
+from cloudwhale.agent.pool import Pool
+
+
+def keep(pool: Pool, task: Callable[[], object]) -> None:
+    """Take a task that no thread ever gets to."""
+
+
+if __name__ == "__main__":
+    with (
+        patch.object(Pool, "do", keep),
+        patch("cloudwhale.agent.preparing.needs_time", lambda order: True),
+    ):
+        sys.exit(main())
