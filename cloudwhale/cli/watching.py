@@ -16,10 +16,12 @@ from cloudwhale.cli.interrupts import Interrupts
 from cloudwhale.cli.output import emit, stderr_paper, stdout_paper
 from cloudwhale.cli.presence import agrees
 from cloudwhale.cli.queueing import Sheaf, dry_run, queue, read, refuse_impossible, show_plan
+from cloudwhale.cli.turns import in_turn
 from cloudwhale.cli.view import PlainView, View
 from cloudwhale.cli.wishes import RunOptions
 from cloudwhale.control.desk import Desk, open_desk
 from cloudwhale.control.host import ControllerHost, leave_controller_behind
+from cloudwhale.control.store import lock_file
 from cloudwhale.model.job import Job, JobState
 from cloudwhale.model.run import Run
 from cloudwhale.reporting.receipt import Books, run_keys, run_receipt
@@ -83,17 +85,28 @@ class Watch:
             return None
         old = None if options.new else unfinished(desk, sheaf)
         if old is not None:
-            self._paper.say(
-                f"taking up {old.id}, the unfinished run of the same file; --new forces another"
-            )
-            return old
+            return self._taken_up(old)
         made = dry_run(desk, sheaf)
         show_plan(self._paper, made, [sheaf])
         refuse_impossible(made, sheaf)
         if not options.yes and not agrees(_question(len(made.jobs))):
             self._paper.say("Nothing was submitted.")
             return None
-        return queue(desk, sheaf)
+        return self._queued(sheaf, options)
+
+    def _queued(self, sheaf: Sheaf, options: RunOptions) -> Run:
+        """Queue a file's jobs, unless an equal command did while this one asked its user."""
+        with in_turn(lock_file(self._settings), self._paper.say):
+            old = None if options.new else unfinished(self._desk, sheaf)
+            if old is None:
+                return queue(self._desk, sheaf)
+        return self._taken_up(old)
+
+    def _taken_up(self, old: Run) -> Run:
+        self._paper.say(
+            f"taking up {old.id}, the unfinished run of the same file; --new forces another"
+        )
+        return old
 
     def found(self, word: str | None) -> Run:
         """Return the run that a word means; raise NotFound."""

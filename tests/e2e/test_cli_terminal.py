@@ -40,6 +40,23 @@ def test_a_person_who_says_no_has_queued_nothing(shell: Shell, tmp_path: Path) -
     assert shell.jobs() == []
 
 
+def test_of_two_people_who_say_yes_to_the_same_run_one_submits_it(
+    shell: Shell, tmp_path: Path
+) -> None:
+    file = a_long_job(shell, tmp_path / "gate")
+    terminals = [Terminal(shell, "run", file), Terminal(shell, "run", file)]
+    for terminal in terminals:
+        terminal.shows("[Y/n]")
+    for terminal in terminals:
+        terminal.press("\n")
+    for terminal in terminals:
+        terminal.shows("begun")
+    (tmp_path / "gate").touch()
+    assert [terminal.ends() for terminal in terminals] == [0, 0]
+    assert sum("taking up run-" in terminal.shown for terminal in terminals) == 1
+    assert len(shell.jobs()) == 1
+
+
 def test_ctrl_c_offers_to_stop_the_jobs(shell: Shell, tmp_path: Path) -> None:
     terminal = Terminal(shell, "run", "-y", a_long_job(shell, tmp_path / "gate"))
     terminal.shows("begun")

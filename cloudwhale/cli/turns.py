@@ -1,0 +1,32 @@
+"""One submission at a time: of two equal commands the second finds what the first has queued."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from cloudwhale.clock import wait
+from cloudwhale.control.store import HolderLock
+from cloudwhale.model.units import Seconds
+
+TRY_EVERY_S: Seconds = 0.05
+QUIET_TRIES = 20
+"""So often it is tried before a word is said: to queue a file takes milliseconds, mostly."""
+
+
+@contextmanager
+def in_turn(controller_lock: Path, say: Callable[[str], object]) -> Iterator[None]:
+    """Wait until no other command submits to the database whose lock this is.
+
+    Raise StoreUnusable when the lock beside it cannot be made.
+    """
+    lock = HolderLock(controller_lock.with_suffix(".submit"))
+    tries = 0
+    while not lock.acquire():
+        tries += 1
+        if tries == QUIET_TRIES:
+            say(f"waiting: {lock.holder() or 'another command'} is submitting")
+        wait(TRY_EVERY_S)
+    try:
+        yield
+    finally:
+        lock.release()
