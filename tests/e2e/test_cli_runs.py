@@ -139,8 +139,18 @@ def test_the_same_command_takes_up_an_unfinished_run(shell: Shell, tmp_path: Pat
     assert len(shell.jobs()) == 2
 
 
+def test_equal_commands_at_the_same_time_are_one_run(shell: Shell, tmp_path: Path) -> None:
+    file = a_file(shell, "long", until_gate_opens(tmp_path / "gate"))
+    followers = [shell.start("run", "-y", file) for _ in range(3)]
+    shell.until_state("long", "running")
+    (tmp_path / "gate").touch()
+    said = [follower.communicate(timeout=60)[0] for follower in followers]
+    assert [follower.returncode for follower in followers] == [0, 0, 0], said
+    assert len(shell.jobs()) == 1
+
+
 def _holder(shell: Shell) -> int:
-    said = (shell.home / "controller.lock").read_text().split()
+    said = (shell.home / "cloudwhale.db.lock").read_text().split()
     return int(said[1]) if said else 0
 
 
@@ -227,8 +237,23 @@ def test_nodes_show_what_is_taken(shell: Shell, tmp_path: Path) -> None:
 
 def test_doctor_finds_this_host_well(shell: Shell) -> None:
     said = shell("doctor", "--json")
-    checks = said.document["checks"]
-    failed = [check for check in checks if check["state"] == "failed"]
-    assert said.code == (1 if failed else 0)
-    assert {"database", "mailbox"} <= {check["name"] for check in checks}
-    assert all(check["remedy"] for check in failed)
+    found = {check["name"]: check for check in said.document["checks"]}
+    assert {found[name]["state"] for name in ("python", "database", "mailbox", "policies")} == {
+        "ok"
+    }
+    assert [check for check in found.values() if check["state"] == "failed"] == []
+    assert said.code == 0
+    assert all(check["remedy"] for check in found.values() if check["state"] == "warning")
+
+
+def test_doctor_names_what_is_broken_and_how_to_mend_it(shell: Shell) -> None:
+    shell.home.mkdir()
+    (shell.home / "cloudwhale.db").write_text("this is no database")
+    shell.settings = {"CLOUDWHALE_SCORE": "no-such-policy"}
+    said = shell("doctor", "--json")
+    failed = {
+        check["name"]: check for check in said.document["checks"] if check["state"] == "failed"
+    }
+    assert {"database", "policies"} <= failed.keys()
+    assert all(check["remedy"] for check in failed.values())
+    assert said.code == 1

@@ -101,5 +101,7 @@ def test_a_shim_killed_for_real_takes_its_job_with_it_and_the_job_is_tried_again
 
 
 def test_nothing_is_left_running_after_a_run(shell: Shell) -> None:
-    shell("run", "-y", three_jobs(shell))
+    said = shell("run", "-y", three_jobs(shell))
+    assert said.code == 0, said.out + said.err
+    assert [job.state for job in shell.jobs()] == [JobState.COMPLETED] * 3
     until("the agent to leave", lambda: not shell.processes(), limit_s=15)
