@@ -28,6 +28,8 @@ class LocalProvider:
         self._node = node
         self._count = facts
         self._options = tuple(options)
+        self._died = False
+        """Whether the agent that we started last has ended badly, and nobody was told."""
         self._child: int | None = None
         """The agent that we started, until it has ended and was collected."""
 
@@ -36,12 +38,17 @@ class LocalProvider:
         return ()
 
     def launch(self, request: LaunchRequest) -> Machine:
-        """Start the agent unless one runs; raise Unreachable when that is not possible."""
+        """Start the agent unless one runs; raise Unreachable when that is not possible.
+
+        Also when the agent that was started before has died at once: the sentence holds its last
+        words, and the call after this one starts another.
+        """
         if not _runs_agents():
             raise Unreachable(
                 f"agents do not run on {sys.platform}", "Add a Linux machine as a node."
             )
         if not self._agent_lives() and not self._child_lives():
+            self._refuse_if_it_died()
             try:
                 self._child = self._started(request)
             except OSError as error:
@@ -115,12 +122,22 @@ class LocalProvider:
         if self._child is None:
             return False
         try:
-            pid, _ = os.waitpid(self._child, os.WNOHANG)
+            pid, status = os.waitpid(self._child, os.WNOHANG)
         except ChildProcessError:
-            pid = self._child
+            pid, status = self._child, 0
         if pid:
             self._child = None
+            self._died = os.waitstatus_to_exitcode(status) > 0
         return self._child is not None
+
+    def _refuse_if_it_died(self) -> None:
+        died, self._died = self._died, False
+        if died:
+            log = self._place / "agent.log"
+            raise Unreachable(
+                f"the agent of {self._node} ended at once: {_last_line(log)}",
+                f"All that it said is in {log}.",
+            )
 
     def _started(self, request: LaunchRequest) -> int:
         place = Path(request.home) / "nodes" / request.node
@@ -160,6 +177,14 @@ class LocalProvider:
 
 def _runs_agents() -> bool:
     return sys.platform.startswith("linux")
+
+
+def _last_line(log: Path) -> str:
+    try:
+        lines = log.read_text(errors="replace").strip().splitlines()
+    except OSError:
+        return "it said nothing"
+    return lines[-1] if lines else "it said nothing"
 
 
 def _is_held(lock: Path) -> bool:

@@ -68,6 +68,9 @@ def test_an_agent_that_cannot_start_is_gone_and_says_why(tmp_path: Path) -> None
     until(lambda: provider.machines()[0].state == "gone", "it gave up")
     log = (tmp_path / "home" / "nodes" / "host" / "agent.log").read_text()
     assert "unrecognized arguments: --no-such-option" in log
+    with pytest.raises(Unreachable, match="ended at once.*unrecognized arguments"):
+        provider.launch(a_request(tmp_path))
+    assert provider.launch(a_request(tmp_path)).state == "starting", "then it is tried again"
 
 
 def test_a_home_that_cannot_be_written_is_unreachable(tmp_path: Path) -> None:
