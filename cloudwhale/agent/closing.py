@@ -44,14 +44,17 @@ def close(action: Close, tools: Tools, tail: LogTail | None) -> None:
 
 
 def _make_sure_that_nothing_runs(folder: AttemptFolder) -> None:
-    """A shim that an earlier agent had started may come late: it must not begin, or be killed."""
+    """A shim of an earlier agent may come late: it must not begin, or be killed.
+
+    One may even run on from before this folder was taken away and made anew.
+    """
     try:
-        if folder.fence_out() or not folder.shim_lives():
-            return
+        if not folder.fence_out() and folder.shim_lives():
+            remains.kill_shim(folder)
     except OSError:
-        return  # what cannot be written here cannot be written by a shim either
-    remains.kill_shim(folder)
-    remains.kill_remains(folder)
+        pass  # what cannot be written here cannot be written by a shim either
+    while not remains.kill_remains(folder):
+        wait(AGAIN_S)
 
 
 def _finished(tail: LogTail) -> int:

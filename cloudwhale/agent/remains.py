@@ -5,6 +5,7 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+from cloudwhale.agent import shim
 from cloudwhale.agent import shim_processes as processes
 from cloudwhale.agent.attempts import AttemptFolder, Pids
 from cloudwhale.clock import wait
@@ -23,7 +24,7 @@ def kill_shim(folder: AttemptFolder) -> None:
 
 
 def kill_remains(folder: AttemptFolder) -> bool:
-    """Kill everything of an attempt that has no shim; False when something could not be killed."""
+    """Kill everything of an attempt that is over; False when something could not be killed."""
     pids = _pids(folder)
     for _ in range(LOOKS):
         left = set(_remains(folder, pids))
@@ -69,18 +70,22 @@ def _by_environment(folder: AttemptFolder) -> Iterator[int]:
     """Return the processes whose environment says that they belong to this attempt, here.
 
     The folder is asked for too: another installation on this host may have a job of that name.
+    A shim has that environment not yet, but the folder in its command.
     """
     job, attempt = folder.key
     wanted = {f"CLOUDWHALE_JOB_ID={job}".encode(), f"CLOUDWHALE_ATTEMPT={attempt}".encode()}
     inside = f"CLOUDWHALE_CHECKPOINT_DIR={folder.path}/".encode()
+    of_shim = [os.fsencode(shim.__file__), os.fsencode(folder.path), b""]
     for name in os.listdir("/proc"):
         if not name.isdecimal():
             continue
         try:
             words = Path(f"/proc/{name}/environ").read_bytes().split(b"\0")
+            command = Path(f"/proc/{name}/cmdline").read_bytes().split(b"\0")
         except OSError:
             continue
-        if wanted <= set(words) and any(word.startswith(inside) for word in words):
+        of_job = wanted <= set(words) and any(word.startswith(inside) for word in words)
+        if of_job or command[-3:] == of_shim:
             yield int(name)
 
 

@@ -158,6 +158,19 @@ def test_orders_given_to_an_agent_whose_memory_is_gone_are_not_obeyed_again(
     assert agent.ended("next").exit_code == 0
 
 
+def test_a_job_whose_folder_was_taken_away_is_over_before_that_is_said(
+    agent: LiveAgent, tmp_path: Path
+) -> None:
+    agent.start()
+    agent.post(a_start(command="echo ready; (setsid sleep 300 &); sleep 300"))
+    agent.wait_for_output(b"ready")
+    agent.kill()
+    (agent.home / "nodes").rename(tmp_path / "forgotten")
+    agent.start()
+    assert agent.ended().how == "start-failed"
+    assert agent.job_processes() == []
+
+
 def test_a_newer_attempt_waits_for_nobody_and_is_refused_while_the_older_runs(
     agent: LiveAgent,
 ) -> None:
