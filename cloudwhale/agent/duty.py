@@ -235,7 +235,8 @@ def _stop_ordered(state: AgentState, order: StopOrder, now: Instant) -> Answer:
 
 
 def _not_understood(state: AgentState, event: seen.Unreadable, now: Instant) -> tuple[Action, ...]:
-    if event.key is None:
+    """Refuse an attempt that nobody can start from what was read; others go on as they are."""
+    if event.key is None or event.key[1] <= state.newest.get(event.key[0], 0):
         return ()
     job, attempt = event.key
     refusal = OrderRefused(

@@ -105,9 +105,10 @@ class OrderReader:
 
 
 def _about(body: bytes) -> Key | None:
-    """Return the attempt that an order names, as far as it can be read."""
+    """Return the attempt that an order is to start, as far as it can be read."""
     try:
         found = json.loads(body)
-        return str(found["job"]), int(found["attempt"])
+        key = str(found["job"]), int(found["attempt"])
+        return key if found["kind"] == "start" else None
     except (ValueError, KeyError, TypeError):
         return None

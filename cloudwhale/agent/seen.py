@@ -70,7 +70,7 @@ class Ordered:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """An order cannot be read (a newer controller?); `key` when it says what it is about."""
+    """An order cannot be read (a newer controller?); `key` when it is to start an attempt."""
 
     says: str
     key: Key | None = None

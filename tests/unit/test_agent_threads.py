@@ -170,13 +170,16 @@ def test_orders_that_were_deleted_unread_are_passed_over(objects: Refusing) -> N
 
 
 def test_an_order_that_cannot_be_read_is_told_as_that_and_passed_over(objects: Refusing) -> None:
-    orders_to(objects, "host").post(b'{"kind": "dance", "job": "j", "attempt": 3}', 0)
-    orders_to(objects, "host").post(b"no JSON", 1)
+    box = orders_to(objects, "host")
+    box.post(b'{"kind": "start", "job": "j", "attempt": 3}', 0)
+    box.post(b'{"kind": "stop", "job": "j", "attempt": 3, "grace_s": "soon"}', 1)
+    box.post(b"no JSON", 2)
     post(objects, "b")
-    [[(first, _)], [(second, _)], rest] = Reading(objects, ReadTo()).wait_for(3)
+    [[(first, _)], [(second, _)], [(third, _)], rest] = Reading(objects, ReadTo()).wait_for(4)
     assert first.startswith("('j', 3): order 1 cannot be read")
-    assert second.startswith("None: order 2 cannot be read")
-    assert rest == [("b", 3)]
+    assert second.startswith("None: order 2 cannot be read"), "a stop starts nothing"
+    assert third.startswith("None: order 3 cannot be read")
+    assert rest == [("b", 4)]
 
 
 def test_orders_to_a_forgotten_agent_are_marked(objects: Refusing) -> None:

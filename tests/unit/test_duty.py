@@ -131,6 +131,12 @@ def test_an_order_that_cannot_be_read_is_refused_for_the_attempt_that_it_names()
     assert agent.tell(seen.Unreadable("order 5 cannot be read")) == []
 
 
+def test_an_order_that_cannot_be_read_changes_nothing_for_an_attempt_that_is_known() -> None:
+    agent = Told().running(attempt=2)
+    for attempt in (1, 2):
+        assert agent.tell(seen.Unreadable("order 4 cannot be read", ("job", attempt))) == []
+
+
 def test_an_order_that_was_given_to_a_forgotten_agent_is_answered_and_not_obeyed() -> None:
     missed = seen.Ordered(start().order, missed=True)
     agent = Told()
