@@ -9,12 +9,16 @@ from typing import Any
 from cloudwhale.control.preview import Preview, PreviewJob
 from cloudwhale.model.job import JobSpec
 from cloudwhale.model.units import usd
-from cloudwhale.reporting.figures import NOTHING, counted, money
+from cloudwhale.planning.durations import Expected
+from cloudwhale.reporting.figures import NOTHING, counted, money, span
 from cloudwhale.reporting.sentences import array_words
 from cloudwhale.reporting.sheet import Cell, Column, Sheet, Tone, cells
 
 ROWS_MOST = 20
 """A file of thousands of jobs is summed up after so many rows."""
+
+GUESSES_MOST = 5
+"""So many ways in which a time was guessed are told in the note."""
 
 _WORDS: dict[str, tuple[str, Tone]] = {
     "runs-now": ("runs now", "good"),
@@ -49,6 +53,7 @@ def plan_sheet(preview: Preview, specs: Sequence[JobSpec], said: Sequence[str] =
         Column("now"),
         Column("node"),
         Column("devices"),
+        Column("expected", right=True, optional=True),
         Column("runner-up", optional=True),
         Column("why", gives_way=True),
     )
@@ -61,7 +66,7 @@ def _groups(jobs: Sequence[PreviewJob], specs: Sequence[JobSpec]) -> list[_Group
     """Put jobs of one name and fate together, where the first of them stood."""
     groups: dict[object, _Group] = {}
     for job, spec in zip(jobs, specs, strict=True):
-        fate = (job.name, job.state, job.node, job.devices, job.reason.says, job.reason.change)
+        fate = (job.name, job.state, job.node, job.devices, job.expected, job.reason)
         if fate in groups:
             groups[fate].count += 1
         else:
@@ -78,6 +83,7 @@ def _row(group: _Group) -> tuple[Cell, ...]:
         Cell(word, tone),
         job.node or NOTHING,
         ", ".join(job.devices) or NOTHING,
+        f"{'~' if job.expected.is_guessed else ''}{span(job.expected.length_s)}",
         job.runner_up or NOTHING,
         Cell(_NUMBER.sub("", job.reason.says + change), "quiet"),
     )
@@ -91,6 +97,7 @@ def _notes(preview: Preview, left: Sequence[_Group]) -> list[str]:
             counts[_WORDS[group.job.state][0]] += group.count
         each = ", ".join(f"{count:,} {word}" for word, count in sorted(counts.items()))
         notes.append(f"and {counted(counts.total(), 'job')} more: {each}")
+    notes += _guesses(preview.jobs)
     bound = f" of a budget of {money(preview.budget_usd)}" if preview.budget_usd is not None else ""
     if preview.machines:
         notes.append(
@@ -100,6 +107,29 @@ def _notes(preview: Preview, left: Sequence[_Group]) -> list[str]:
     else:
         notes.append(f"nothing is rented: 0.00 USD{bound}")
     return notes
+
+
+def _guesses(jobs: Sequence[PreviewJob]) -> list[str]:
+    """Say how the expected times of jobs without `duration` were come by, each way once."""
+    found = dict.fromkeys(job.expected for job in jobs if job.expected.is_guessed)
+    if not found:
+        return []
+    said = [f"~{span(expected.length_s)} is {_basis(expected)}" for expected in found]
+    more = f" and {len(said) - GUESSES_MOST} more" if len(said) > GUESSES_MOST else ""
+    return [
+        f"guessed, for want of `duration`: {', '.join(said[:GUESSES_MOST])}{more}; "
+        "nothing is decided by it yet"
+    ]
+
+
+def _basis(expected: Expected) -> str:
+    match expected.source:
+        case "family":
+            return f"the median of {counted(expected.samples, 'run')} of that name"
+        case "project":
+            return f"the median of {counted(expected.samples, 'run')} of that project"
+        case _:
+            return "what is taken when nothing is known"
 
 
 def plan_keys(preview: Preview) -> dict[str, Any]:
@@ -117,5 +147,15 @@ def plan_keys(preview: Preview) -> dict[str, Any]:
 
 
 def _job_keys(job: PreviewJob) -> dict[str, Any]:
-    keys = job.model_dump(exclude={"reason"})
-    return {**keys, "reason": {"code": job.reason.code, "says": _NUMBER.sub("", job.reason.says)}}
+    keys = job.model_dump(exclude={"reason", "expected"})
+    expected = {
+        "expected_s": job.expected.length_s,
+        "guessed": job.expected.is_guessed,
+        "guessed_from": job.expected.source if job.expected.is_guessed else None,
+        "guessed_from_runs": job.expected.samples,
+    }
+    return {
+        **keys,
+        **expected,
+        "reason": {"code": job.reason.code, "says": _NUMBER.sub("", job.reason.says)},
+    }

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Literal
 
 from cloudwhale.control import desk as desks
+from cloudwhale.control.submission import FILE_ORDER_S
 from cloudwhale.model import plan as p
 from cloudwhale.model.job import Job, JobSpec
 from cloudwhale.model.node import Node
@@ -12,6 +13,7 @@ from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.units import NOTHING, Instant, MicroUsd
 from cloudwhale.model.value import Value
 from cloudwhale.model.world import Sighting, World
+from cloudwhale.planning.durations import Durations, Expected
 from cloudwhale.planning.planner import plan
 
 
@@ -24,6 +26,8 @@ class PreviewJob(Value):
     node: str | None
     devices: tuple[str, ...]
     reason: Reason
+    expected: Expected
+    """How long it is expected to run; nothing is decided by it yet."""
     runner_up: str | None
     """The best place that lost, with its score."""
 
@@ -49,9 +53,12 @@ def preview(desk: desks.Desk, specs: Sequence[JobSpec], now: Instant) -> Preview
     world = replace(world, jobs={**world.jobs, **{job.id: job for job in jobs}})
     made = plan(world, desks.policies(desk.settings))
     decisions = {decision.job: decision for decision in made.decisions}
+    durations = Durations(world.durations)
     fates = {step.job: step for step in made.steps if isinstance(step, _FATES)}
     return Preview(
-        jobs=tuple(_one(job, fates[job.id], decisions.get(job.id)) for job in jobs),
+        jobs=tuple(
+            _one(job, fates[job.id], decisions.get(job.id), durations.of(job.spec)) for job in jobs
+        ),
         budget_usd=None,
     )
 
@@ -81,14 +88,14 @@ def _as_jobs(specs: Sequence[JobSpec], now: Instant) -> list[Job]:
             run="preview",
             # Secrets are sealed at submit; a place that cannot take them yet is not a refusal.
             spec=spec.but(secrets=()),
-            submitted_at=now,
+            submitted_at=now + number * FILE_ORDER_S,
             after=tuple(other for name in spec.after for other in ids.get(name, ())),
         )
         for number, spec in enumerate(specs)
     ]
 
 
-def _one(job: Job, fate: Fate, decision: p.Decision | None) -> PreviewJob:
+def _one(job: Job, fate: Fate, decision: p.Decision | None, expected: Expected) -> PreviewJob:
     rivals = decision.rivals if decision is not None else ()
     place = fate.placement if isinstance(fate, p.Place) else None
     return PreviewJob(
@@ -98,6 +105,7 @@ def _one(job: Job, fate: Fate, decision: p.Decision | None) -> PreviewJob:
         node=place.node if place is not None else None,
         devices=place.devices if place is not None else (),
         reason=fate.reason,
+        expected=expected,
         runner_up=f"{rivals[0].placement.node} ({rivals[0].total:.3f})" if rivals else None,
     )
 

@@ -15,6 +15,7 @@ from cloudwhale.model.job import Job, JobState
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import MicroUsd, micro_usd
+from cloudwhale.planning.durations import Expected
 from cloudwhale.reporting.sheet import plain_lines
 
 RUN = Run(id="run-1", opened_at=0.0, user="", folder="/", budget=micro_usd(50))
@@ -128,11 +129,15 @@ def test_a_view_that_rested_can_be_drawn_again() -> None:
 # -- plans -----------------------------------------------------------------------------------
 
 
-def previewed(name: str, state: str, reason: Reason) -> PreviewJob:
+SAID = Expected(length_s=7800.0, source="file")
+
+
+def previewed(name: str, state: str, reason: Reason, expected: Expected = SAID) -> PreviewJob:
     return PreviewJob.model_validate(
         {
             "name": name, "project": "default", "state": state, "devices": (), "reason": reason,
             "node": "host" if state == "runs-now" else None, "runner_up": None,
+            "expected": expected,
         }
     )  # fmt: skip
 
@@ -147,6 +152,40 @@ def test_a_plan_says_where_why_and_what_would_change_it() -> None:
     assert lines[1].split()[:4] == ["a", "runs", "now", "host"]
     assert "needs 2 CPUs; a job ends" in lines[2]
     assert lines[-2:] == ["nothing is rented: 0.00 USD of a budget of 50.00 USD", "`image` later"]
+
+
+def test_a_time_that_nobody_has_said_is_shown_as_guessed_with_what_it_comes_from() -> None:
+    here = Reason(code=Code.PLACED, says="here")
+    like = Expected(length_s=90.0, source="family", samples=3)
+    other = Expected(length_s=600.0, source="project", samples=1)
+    unknown = Expected(length_s=3600.0, source="nothing")
+    preview = Preview(
+        jobs=tuple(
+            previewed(name, "runs-now", here, expected)
+            for name, expected in (("a", SAID), ("b", like), ("c", other), ("d", unknown))
+        )
+    )
+    lines = plain_lines(plan_sheet(preview, [a_spec(name) for name in "abcd"]))
+    for line, shown in zip(
+        lines[1:5], ("  2 h 10 min ", "~1 min 30 s ", "~10 min 00 s ", "~1 h 00 min "), strict=True
+    ):
+        assert shown in line
+    (note,) = [line for line in lines if line.startswith("guessed")]
+    assert "~1 min 30 s is the median of 3 runs of that name" in note
+    assert "~10 min 00 s is the median of 1 run of that project" in note
+    assert "~1 h 00 min is what is taken when nothing is known" in note
+    assert "nothing is decided by it yet" in note
+    keys = plan_keys(preview)["jobs"]
+    assert [(job["expected_s"], job["guessed"]) for job in keys[:2]] == [
+        (7800.0, False),
+        (90.0, True),
+    ]
+
+
+def test_a_plan_of_said_times_has_no_note_on_guesses() -> None:
+    here = Reason(code=Code.PLACED, says="here")
+    lines = plain_lines(plan_sheet(Preview(jobs=(previewed("a", "waits", here),)), [a_spec("a")]))
+    assert not [line for line in lines if "guessed" in line]
 
 
 def test_a_plan_of_many_jobs_is_summed_up() -> None:

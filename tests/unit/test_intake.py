@@ -222,13 +222,18 @@ def test_a_long_spot_job_without_checkpoint_is_taken_when_asked_for(tmp_path: Pa
 
 
 def test_each_key_whose_effect_comes_later_has_one_sentence(tmp_path: Path) -> None:
-    file = read(tmp_path, DOCUMENTED.replace("nodes: 1", "nodes: 2"))
-    keys = [sentence.split("`")[1] for sentence in file.later]
-    assert sorted(keys) == sorted(
-        "image nodes wait inputs outputs notify affinity speeds reference value_of_time_usd_h "
-        "resources.shm resources.disk_io resources.network".split()
+    text = DOCUMENTED.replace("nodes: 1", "nodes: 2").replace(
+        "preemptible: true", "preemptible: no"
     )
-    assert read(tmp_path, HEAD).later == ()
+    file = read(tmp_path, text)
+    keys = [sentence.split("`")[1] for sentence in file.later]
+    assert "mounts :ro" in keys
+    keys.remove("mounts :ro")
+    assert sorted(keys) == sorted(
+        "image nodes preemptible wait inputs outputs notify affinity speeds reference "
+        "value_of_time_usd_h resources.shm resources.disk_io resources.network".split()
+    )
+    assert read(tmp_path, HEAD + "preemptible: true\nmounts: {/data: /data}").later == ()
 
 
 def test_the_digest_is_of_bytes_and_overrides(tmp_path: Path) -> None:

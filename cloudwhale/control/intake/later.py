@@ -7,9 +7,15 @@ from cloudwhale.model.job import JobSpec, NotifyRule
 _LATER: tuple[tuple[str, Callable[[JobSpec], object], str], ...] = (
     ("image", lambda spec: spec.image, "running in containers"),
     ("resources.shm", lambda spec: spec.resources.shm_gib, "shared memory of containers"),
+    (
+        "mounts :ro",
+        lambda spec: any(inside.endswith(":ro") for inside in spec.mounts.values()),
+        "keeping a job from writing there",
+    ),
     ("nodes", lambda spec: spec.nodes > 1, "gangs of several nodes"),
     ("market", lambda spec: spec.market in ("spot", "on-demand"), "renting machines"),
     ("wait", lambda spec: spec.wait_max_s is not None, "weighing waiting against renting"),
+    ("preemptible", lambda spec: not spec.preemptible, "which jobs give way to others"),
     ("inputs", lambda spec: spec.inputs, "placing jobs near their data"),
     ("outputs", lambda spec: spec.outputs, "bringing results back"),
     ("notify", lambda spec: spec.notify != NotifyRule(), "telling people"),
