@@ -103,6 +103,9 @@ def _drawn(
     return run, _jobs(store, run, specs, ids)
 
 
+FILE_ORDER_S = 1e-6  # jobs of one file queue in its order; a float of today still tells them apart
+
+
 def _jobs(store: Store, run: Run, specs: Sequence[JobSpec], ids: Callable[[], str]) -> list[Job]:
     given: set[str] = set()
     members: dict[str, list[str]] = {}
@@ -114,8 +117,14 @@ def _jobs(store: Store, run: Run, specs: Sequence[JobSpec], ids: Callable[[], st
     named = {name: tuple(found) for name, found in members.items()}
     afters = _Afters(store, run, named)
     return [
-        Job(id=job_id, run=run.id, spec=spec, submitted_at=run.opened_at, after=afters.of(spec))
-        for job_id, spec in numbered
+        Job(
+            id=job_id,
+            run=run.id,
+            spec=spec,
+            submitted_at=run.opened_at + number * FILE_ORDER_S,
+            after=afters.of(spec),
+        )
+        for number, (job_id, spec) in enumerate(numbered)
     ]
 
 

@@ -73,11 +73,18 @@ def test_a_run_and_its_jobs_are_one_append(objects: StoreObjects) -> None:
     opened, *submitted = [told.event for told in store.since(0)]
     assert opened == RunOpened(at=100.0, run=run)
     firsts = [event.first for event in submitted if isinstance(event, Submitted)]
-    assert firsts == [
+    assert [first.but(submitted_at=100.0) for first in firsts] == [
         Job(id=f"{name}-{n:06d}", run=run.id, spec=a_spec(name), submitted_at=100.0)
         for n, name in enumerate("ab", 1)
     ]
     assert store.unfinished_run("/here", "d") == run
+
+
+def test_jobs_of_one_file_queue_in_its_order() -> None:
+    jobs = queued(*(a_spec(name) for name in ("c", "a", "b")))
+    by_time = sorted(jobs.values(), key=lambda job: job.submitted_at)
+    assert [job.spec.name for job in by_time] == ["c", "a", "b"]
+    assert by_time[-1].submitted_at - 100.0 < 0.001
 
 
 def test_two_jobs_never_get_one_id() -> None:
