@@ -114,7 +114,7 @@ def _awake(state: AgentState, event: seen.Woke, now: Instant) -> Answer:
     )
     joined = Joined(
         at=now, agent=state.agent, facts=event.facts, public_key=event.public_key,
-        attempts=tuple(attempts),
+        attempts=tuple(attempts), fence=event.fence,
     )  # fmt: skip
     actions: list[Action] = [Post(joined)]
     for key, attempt in attempts.items():
@@ -253,8 +253,9 @@ def _refused(
     if isinstance(order, LeaveOrder):
         return ()  # a refusal names an attempt, and there is none
     refusal = OrderRefused(
-        at=now, agent=state.agent, job=order.job, attempt=order.attempt, code=code, says=says
-    )
+        at=now, agent=state.agent, job=order.job, attempt=order.attempt, code=code, says=says,
+        fence=state.fence,
+    )  # fmt: skip
     return (Post(refusal),)
 
 

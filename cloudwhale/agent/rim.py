@@ -137,9 +137,13 @@ class Rim:
 
         A controller elsewhere was awake: what it did then in our silence, we cannot know.
         """
-        same_host = self._charge.parent is not None and self._tools.objects.folder is not None
-        if late_s > SLEPT_S and same_host:
+        if late_s > SLEPT_S and self._same_host:
             self._store.fresh(self._now())
+
+    @property
+    def _same_host(self) -> bool:
+        """Say whether the controller is on this host: nobody gives its jobs to another one."""
+        return self._charge.parent is not None and self._tools.objects.folder is not None
 
     def _look(self) -> None:
         now = self._now()
@@ -171,7 +175,7 @@ class Rim:
     def _wake(self) -> None:
         self._read_to = read_to = self._place.read_to() or self._first_read_to()
         found = attempts.found(self._place.attempts)
-        if not found:
+        if not found or self._same_host:
             self._store.fresh(self._now())
         for one in found:
             self._acting.adopt(one)

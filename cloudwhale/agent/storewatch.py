@@ -23,6 +23,7 @@ class StoreWatch:
         self._turn = threading.Lock()
         self._silent = False
         self._noted_at: Instant = -math.inf
+        self._woke_at = now
         self._heard_at = min(now, _noted(note, now))
 
     def fresh(self, now: Instant) -> None:
@@ -42,12 +43,17 @@ class StoreWatch:
     def look(self, now: Instant) -> None:
         """Judge a store that has not answered for a while; called each turn."""
         with self._turn:
-            if now - self._heard_at > SILENCE_S:
+            if now - self._asked_at > SILENCE_S:
                 self._judge(silent=True)
 
     def wakes_at(self) -> Instant:
         """Return when to look."""
-        return math.inf if self._silent else self._heard_at + SILENCE_S + 1.0
+        return math.inf if self._silent else self._asked_at + SILENCE_S + 1.0
+
+    @property
+    def _asked_at(self) -> Instant:
+        """Return since when the store could have answered: while no agent lived, nobody asked."""
+        return max(self._woke_at, self._heard_at)
 
     def _judge(self, *, silent: bool) -> None:
         if silent and not self._silent:

@@ -4,7 +4,7 @@ import os
 import signal
 from pathlib import Path
 
-from live_agent import NODE, LiveAgent, a_start, a_stop, until
+from live_agent import CLOCK, NODE, LiveAgent, a_start, a_stop, until
 
 from cloudwhale.agent.place import Place
 from cloudwhale.mailbox.documents import (
@@ -200,6 +200,24 @@ def test_an_order_to_leave_is_taken_back_by_the_next_order_to_start(agent: LiveA
     agent.post(a_start())
     agent.process.send_signal(signal.SIGCONT)
     assert agent.ended().exit_code == 0
+
+
+def test_a_job_outlives_an_agent_that_was_away_for_longer_than_the_lease(
+    agent: LiveAgent,
+) -> None:
+    agent.options = ["--lease-s=4"]
+    agent.start()
+    agent.post(a_start(command="while [ ! -e go ]; do sleep 0.05; done"))
+    agent.wait_for(AttemptStarted)
+    agent.kill()
+    long_ago = CLOCK.now() - 1000.0
+    os.utime(agent.home / "nodes" / NODE / "heard", (long_ago, long_ago))
+    agent.start()
+    agent.joined_again(2)
+    agent.post(a_start("next"))
+    assert agent.ended("next").exit_code == 0
+    (agent.folder().work / "go").touch()
+    assert (agent.ended().how, agent.ended().exit_code) == ("exited", 0)
 
 
 def test_when_the_store_is_silent_for_the_lease_jobs_stop_before_it_ends(

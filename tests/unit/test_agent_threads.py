@@ -234,6 +234,22 @@ def test_a_silence_goes_on_over_a_restart_of_the_agent(tmp_path: Path) -> None:
     assert now - 1.0 <= failed.since <= now + 30.0
 
 
+def test_an_agent_that_has_just_woken_tries_the_store_before_it_calls_it_silent(
+    tmp_path: Path,
+) -> None:
+    now = CLOCK.now()
+    before, _ = a_watch(tmp_path, now)
+    before.heard(now, works=True)
+    watch, told = a_watch(tmp_path, now + 900.0)
+    watch.look(now + 900.0 + SILENCE_S)
+    assert told == [], "nobody has asked the store yet"
+    watch.heard(now + 901.0 + SILENCE_S, works=True)
+    assert told == []
+    silent, told = a_watch(tmp_path, now + 900.0)
+    silent.look(silent.wakes_at())
+    assert told, "a store that hangs is asked once, not for ever"
+
+
 def test_a_note_from_the_future_does_not_lengthen_the_lease(tmp_path: Path) -> None:
     (tmp_path / "heard").touch()
     watch, told = a_watch(tmp_path, 1000.0)  # the clock went back by decades
