@@ -20,10 +20,14 @@ Then: TypeAlias = Callable[[], None]
 """Done once everything posted before has been taken; may raise StoreUnusable, and is repeated."""
 
 
+Heard: TypeAlias = Callable[[bool, Seconds], None]
+"""Told whether the store took a report, and how long ago it was asked to."""
+
+
 class Poster:
     """A thread that posts one report after the other; `heard` is told how the store answers."""
 
-    def __init__(self, box: Box, clock: Clock, heard: Callable[[bool], None]) -> None:
+    def __init__(self, box: Box, clock: Clock, heard: Heard) -> None:
         self._box = box
         self._clock = clock
         self._heard = heard
@@ -69,14 +73,17 @@ class Poster:
     def _until_taken(self, one: AnyReport | Then) -> None:
         retry_s = FIRST_RETRY_S
         while not self._ended.is_set():
+            asked_at = self._clock.steady()
             try:
                 self._do(one)
             except StoreUnusable:
-                self._heard(False)
+                self._heard(False, self._clock.steady() - asked_at)
                 wait(retry_s, self._ended)
                 retry_s = min(2 * retry_s, LONGEST_RETRY_S)
             else:
-                self._heard(True)
+                if not callable(one):
+                    # The report says when it was written: for the controller the lease runs since.
+                    self._heard(True, self._clock.steady() - asked_at)
                 return
 
     def _do(self, one: AnyReport | Then) -> None:

@@ -76,7 +76,7 @@ class Rim:
             tell=self._tell,
             bell=self._bell,
             pool=Pool(),
-            poster=Poster(inbox, clock, lambda works: self._store.heard(self._now(), works=works)),
+            poster=Poster(inbox, clock, self._heard),
             logs=LogThread(flush_s(objects)),
             groups=groups(Hierarchies.of_this_process()),
             sizes=charge.sizes,
@@ -211,6 +211,9 @@ class Rim:
     def _tell(self, event: seen.Seen) -> None:
         self._seen.append((event, None))
         self._bell.ring()
+
+    def _heard(self, works: bool, ago_s: Seconds) -> None:
+        self._store.heard(self._now() - ago_s, works=works)
 
     def _read(self, orders: Sequence[Told]) -> None:
         self._seen.extend(orders)

@@ -47,6 +47,18 @@ def objects() -> Refusing:
     return Refusing()
 
 
+class Hands:
+    """A clock whose hands are set by a test."""
+
+    wall, counted = 1000.0, 7.0
+
+    def now(self) -> float:
+        return self.wall
+
+    def steady(self) -> float:
+        return self.counted
+
+
 # -- what is said ----------------------------------------------------------------------------
 
 
@@ -64,7 +76,7 @@ def said(objects: StoreObjects) -> list[str]:
 
 def test_reports_are_posted_in_order_although_the_store_refuses_some(objects: Refusing) -> None:
     heard: list[bool] = []
-    poster = Poster(Box(objects, "inbox/host"), CLOCK, heard.append)
+    poster = Poster(Box(objects, "inbox/host"), CLOCK, lambda works, ago_s: heard.append(works))
     objects.refusals = 2
     poster.start()
     for name in "abc":
@@ -75,9 +87,30 @@ def test_reports_are_posted_in_order_although_the_store_refuses_some(objects: Re
     assert heard[:3] == [False, False, True]
 
 
+def test_the_lease_runs_from_when_a_report_was_written_not_from_when_it_was_taken(
+    objects: Refusing,
+) -> None:
+    clock = Hands()
+
+    class Slow(Box):
+        def post(self, body: bytes, after: int) -> int:
+            clock.counted += 25.0
+            return super().post(body, after)
+
+    heard: list[tuple[bool, float]] = []
+    poster = Poster(
+        Slow(objects, "inbox/host"), clock, lambda works, ago_s: heard.append((works, ago_s))
+    )
+    poster.start()
+    poster.say(a_beat("a"), then=lambda: None)
+    assert poster.drain(20.0)
+    poster.close()
+    assert heard == [(True, 25.0)], "what asks nothing of the store is no answer of it"
+
+
 def test_what_follows_a_report_is_done_once_that_was_taken(objects: Refusing) -> None:
     order: list[str] = []
-    poster = Poster(Box(objects, "inbox/host"), CLOCK, lambda works: None)
+    poster = Poster(Box(objects, "inbox/host"), CLOCK, lambda works, ago_s: None)
     objects.refusals = 1
     poster.say(a_beat("a"), then=lambda: order.append(f"after {said(objects)}"))
     poster.start()
@@ -88,7 +121,7 @@ def test_what_follows_a_report_is_done_once_that_was_taken(objects: Refusing) ->
 
 def test_a_new_agent_goes_on_after_what_an_earlier_one_said(objects: Refusing) -> None:
     for name in ("a", "b"):
-        poster = Poster(Box(objects, "inbox/host"), CLOCK, lambda works: None)
+        poster = Poster(Box(objects, "inbox/host"), CLOCK, lambda works, ago_s: None)
         poster.start()
         poster.say(a_beat(name))
         assert poster.drain(20.0)
@@ -97,7 +130,7 @@ def test_a_new_agent_goes_on_after_what_an_earlier_one_said(objects: Refusing) -
 
 
 def test_a_store_that_takes_nothing_does_not_hold_up_an_agent_that_goes(objects: Refusing) -> None:
-    poster = Poster(Box(objects, "inbox/host"), CLOCK, lambda works: None)
+    poster = Poster(Box(objects, "inbox/host"), CLOCK, lambda works, ago_s: None)
     objects.refusals = 1_000_000
     poster.start()
     poster.say(a_beat("a"))
@@ -255,18 +288,6 @@ def test_a_note_from_the_future_does_not_lengthen_the_lease(tmp_path: Path) -> N
     watch, told = a_watch(tmp_path, 1000.0)  # the clock went back by decades
     watch.heard(1001.0, works=False)
     assert told == [StoreFailed(1000.0)]
-
-
-class Hands:
-    """A clock whose hands are set by a test."""
-
-    wall, counted = 1000.0, 7.0
-
-    def now(self) -> float:
-        return self.wall
-
-    def steady(self) -> float:
-        return self.counted
 
 
 def test_a_wall_clock_that_is_set_back_does_not_turn_an_agents_time_back() -> None:
