@@ -12,6 +12,9 @@ from cloudwhale.model.job import JobState
 
 JOBS = 1000
 IDLE_S = 30.0
+SETTLE_S = 3.0
+"""Until a controller that has started does nothing more."""
+DRAIN_LIMIT_S = 400.0
 
 
 def measure_throughput(home: Path) -> Iterator[tuple[str, list[float], str, float, bool]]:
@@ -29,9 +32,9 @@ def measure_throughput(home: Path) -> Iterator[tuple[str, list[float], str, floa
     store = open_store(sqlite_url(home), may_migrate=False)
     try:
         commands.until(
-            "a thousand jobs to end",
+            f"{JOBS} jobs to end",
             lambda: store.counts()[JobState.COMPLETED] == JOBS + 1,
-            limit_s=400.0,
+            limit_s=DRAIN_LIMIT_S,
         )
         drained_s = time.monotonic() - begun
         memory = commands.peak_mb(controller.pid)
@@ -50,7 +53,7 @@ def measure_idle(home: Path) -> Iterator[tuple[str, list[float], str, float, boo
     commands.run(home, "run", str(warm), "-y")
     controller = commands.start(home, "controller")
     try:
-        time.sleep(3.0)
+        time.sleep(SETTLE_S)
         before = commands.cpu_s(controller.pid)
         time.sleep(IDLE_S)
         used = (commands.cpu_s(controller.pid) - before) / IDLE_S

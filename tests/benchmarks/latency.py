@@ -11,6 +11,8 @@ from cloudwhale.control.store import open_store, sqlite_url
 from cloudwhale.model.event import Submitted
 
 RUNS = 15
+QUIET_S = 0.5
+"""Between two runs: the agent of the one before has gone, the machine is idle."""
 
 
 def job_file(home: Path, stamp: Path) -> Path:
@@ -46,7 +48,7 @@ def from_enter(home: Path, file: Path, stamp: Path) -> list[float]:
     samples: list[float] = []
     for _ in range(RUNS):
         stamp.unlink(missing_ok=True)
-        time.sleep(0.5)  # the agent of the run before has gone, the machine is idle
+        time.sleep(QUIET_S)
         begun = time.time()
         commands.run(home, "run", str(file), "-y", "--new")
         samples.append(float(stamp.read_text()) - begun)
@@ -64,7 +66,7 @@ def from_event(home: Path, file: Path, stamp: Path) -> list[float]:
     commands.until("the controller to run a first job", stamp.exists)
     for _ in range(RUNS):
         stamp.unlink()
-        time.sleep(0.5)
+        time.sleep(QUIET_S)
         version = store.version()
         commands.run(home, "submit", str(file))
         commands.until("the job to run", stamp.exists)
