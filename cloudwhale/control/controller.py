@@ -33,6 +33,8 @@ class Chosen:
     order: str
     score: str
     seed: int = 0
+    holder: str = ""
+    """Who we are, for the list of epochs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +109,19 @@ class Controller:
         reading = Reading(world, now)
         for result in self._effects.done(now):
             self._unsaved += self._came(result, world, reading, now)
+        self._rise_above(reading.fence, now)
         self._save()
         for look in self._watcher.looks(world.nodes.values(), now, rung=rung):
             self._effects.start(look, now)
+
+    def _rise_above(self, fence: int, now: Instant) -> None:
+        """Take a higher epoch when an agent has obeyed one that our database never gave.
+
+        We hold the lock, so nobody else gives orders: the database was replaced by an older one,
+        and our orders would be refused for ever.
+        """
+        if fence > self.epoch:
+            self.epoch = self._store.new_epoch(self._chosen.holder, now, at_least=fence + 1)
 
     def _save(self) -> None:
         """Store what has happened; what cannot be stored now is kept for the next tick."""

@@ -173,7 +173,10 @@ def _controller(
         effects=effects,
         timeline=Timeline(desk.clock, not_before=_newest_at(desk.store)),
     )
-    chosen = Chosen(desks.policies(settings), settings.order, settings.score, settings.seed)
+    chosen = Chosen(
+        desks.policies(settings), settings.order, settings.score, settings.seed,
+        desks.node_name(settings),
+    )  # fmt: skip
     return Controller(parts, chosen, epoch)
 
 

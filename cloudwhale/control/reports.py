@@ -23,6 +23,8 @@ class Reading:
         self._jobs = dict(world.jobs)
         self._nodes = dict(world.nodes)
         self._now = now
+        self.fence = 0
+        """The highest that an agent says to have obeyed."""
 
     def events(self, node: str, body: bytes) -> tuple[e.Event, ...]:
         """Return the events that one document means; a heartbeat means none."""
@@ -30,6 +32,7 @@ class Reading:
             report = d.REPORTS.validate_json(body)
         except ValidationError as error:
             return (self._noted(node, Code.CANNOT_ACT, f"unreadable report: {error}"),)
+        self.fence = max(self.fence, getattr(report, "fence", 0))
         found = tuple(self._meaning(node, report))
         for event in found:
             self._remember(event)
@@ -116,6 +119,8 @@ class Reading:
             case d.OrderRefused(code=Code.START_FAILED):
                 end = End(attempt, "start-failed", None, report.says, 0.0)
                 return cast(e.Event, meaning(job, end, at))
+            case d.OrderRefused(code=Code.STALE_FENCE):
+                return self._unconfirmed(job)  # posted again, by a controller that rose above it
             case d.OrderRefused():
                 return self._noted(job.id, report.code, report.says)
             case d.Remark():

@@ -95,6 +95,8 @@ class Joined(Report):
     public_key: str
     attempts: tuple[tuple[str, int], ...] = ()
     """Attempts that it found running and adopted."""
+    fence: int = 0
+    """The highest that it has obeyed."""
 
 
 class Heartbeat(Report):
@@ -144,6 +146,8 @@ class OrderRefused(AttemptReport):
     kind: Literal["refused"] = "refused"
     code: Code
     says: str
+    fence: int = 0
+    """The highest that the agent has obeyed."""
 
 
 class Remark(AttemptReport):

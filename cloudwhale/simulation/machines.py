@@ -82,6 +82,7 @@ class SimulatedMachine:
         if self._state is not None:
             return
         self._incarnations += 1
+        self._last_report = self._inbox.newest()
         self._told = {}
         self._state = AgentState(self.node, f"{self.node}-{self._incarnations}")
         self._see(self._woke(), now)

@@ -20,6 +20,7 @@ from staging import (
     program_of,
 )
 
+from cloudwhale.mailbox.box import inbox_from
 from cloudwhale.mailbox.objects import Objects, StoreObjects
 from cloudwhale.model import event as e
 from cloudwhale.model.job import JobState
@@ -122,3 +123,27 @@ def test_a_controller_that_slept_reads_before_it_judges() -> None:
     assert {job.attempt for job in jobs_of(stage).values()} == {1}
     ran = {job.spec.name: job.run_s for job in jobs_of(stage).values()}
     assert ran["quick"] < 10.0, "the end was read hours late, and counts as long as it ran"
+
+
+def test_a_database_begun_anew_does_not_make_the_agents_deaf() -> None:
+    stage = a_stage(FEW)
+    (machine,) = stage.scenery.machines
+    machine.disk.fence = 50
+    stage.raise_controller()
+    assert ends(stage)
+    assert {job.attempt for job in jobs_of(stage).values()} == {1}
+    assert stage.controller is not None
+    assert stage.controller.epoch > 50
+    nothing_ran_twice(stage)
+
+
+def test_documents_that_were_deleted_by_age_are_passed_over() -> None:
+    stage = a_stage(FEW)
+    (machine,) = stage.scenery.machines
+    inbox = inbox_from(stage.scenery.objects, machine.node)
+    for number in range(20):
+        inbox.post(b"{}", number)
+    inbox.forget(1, 15)
+    stage.raise_controller()
+    assert ends(stage)
+    assert stage.scenery.store.read_to()[machine.node] > 20
