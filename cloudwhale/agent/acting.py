@@ -95,7 +95,8 @@ class Acting:
                 one.secrets = preparing.opened_secrets(order, self._tools.place.keys()[0])
             except (SealBroken, OSError) as trouble:
                 return preparing.cannot(one.folder, trouble)
-        one.publisher.begin()
+        if not one.folder.has_begun:
+            one.publisher.begin()
         return told
 
     def _start(self, one: Underway) -> None:

@@ -4,13 +4,14 @@ import fcntl
 import json
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
 from pydantic import ValidationError
 
-from cloudwhale.agent.place import write_whole
+from cloudwhale.agent.place import locked, write_whole
 from cloudwhale.agent.seen import ExitRecord, Found, Key, StopWish
 from cloudwhale.mailbox.documents import AttemptEnded, StartOrder
 from cloudwhale.model.job import Checkpoint
@@ -74,6 +75,18 @@ class AttemptFolder:
         except FileExistsError:
             return False
         return True
+
+    @contextmanager
+    def fenced(self) -> Iterator[bool]:
+        """Keep shims from beginning meanwhile; False when one has begun. Raise OSError.
+
+        One that is late gives up after a moment; then another can be started.
+        """
+        lock = os.open(self.path / "shim.lock", os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            yield locked(lock) and not self.has_begun
+        finally:
+            os.close(lock)
 
     def tell_shim(self, line: str) -> bool:
         """Give the shim an order; False when no shim listens."""

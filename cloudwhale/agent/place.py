@@ -36,7 +36,7 @@ class Place:
         """Become the agent of this place; False when another agent lives here."""
         self.attempts.mkdir(parents=True, exist_ok=True)
         lock = os.open(self.path / "agent.lock", os.O_RDWR | os.O_CREAT, 0o644)
-        if not _locked(lock):
+        if not locked(lock):
             os.close(lock)
             return False
         os.truncate(lock, 0)
@@ -76,13 +76,14 @@ class Place:
         write_whole(self.path / "read.json", json.dumps(asdict(read_to)))
 
 
-def _locked(lock: int) -> bool:
+def locked(lock: int) -> bool:
+    """Lock an open file; False when somebody holds it for longer than it takes to ask."""
     for _ in range(TRIES):
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return True
         except BlockingIOError:
-            wait(TRY_AGAIN_S)  # somebody may only be asking whether we live
+            wait(TRY_AGAIN_S)  # somebody may only be asking whether it is held
     return False
 
 

@@ -34,21 +34,14 @@ def needs_time(order: StartOrder) -> bool:
 def prepare(order: StartOrder, folder: AttemptFolder, objects: Objects) -> Prepared | CannotStart:
     """Make the attempt's folders, unpack its workdir, restore its checkpoint.
 
-    Done again, it is done anew: nobody knows how far an agent came that was killed.
+    Done again, it is done anew: nobody knows how far an agent came that was killed. Where a shim
+    of that agent has begun the job after all, nothing is touched.
     """
     try:
-        checkpoints = folder.checkpoints(order)
-        _check_mounts(order)
-        shutil.rmtree(folder.work, ignore_errors=True)
-        folder.work.mkdir(parents=True)
-        if order.workdir is not None:
-            _unpacked(order.workdir, folder, objects)
-        checkpoints.mkdir(parents=True, exist_ok=True)
-    except (ValueError, Broken, StoreUnusable, OSError) as trouble:
+        with folder.fenced() as is_ours:
+            return _prepared(order, folder, objects) if is_ours else Prepared(folder.key)
+    except OSError as trouble:
         return cannot(folder, trouble)
-    if order.restore is not None:
-        return _restored(order.restore, checkpoints, folder, objects)
-    return Prepared(folder.key)
 
 
 def opened_secrets(order: StartOrder, private_key: str) -> dict[str, str]:
@@ -67,6 +60,22 @@ def cannot(folder: AttemptFolder, trouble: Exception) -> CannotStart:
     full = isinstance(trouble, OSError) and trouble.errno in (errno.ENOSPC, errno.EDQUOT)
     says = trouble.says if isinstance(trouble, StoreUnusable) else str(trouble)
     return CannotStart(folder.key, "disk-full" if full else "start-failed", says)
+
+
+def _prepared(order: StartOrder, folder: AttemptFolder, objects: Objects) -> Prepared | CannotStart:
+    try:
+        checkpoints = folder.checkpoints(order)
+        _check_mounts(order)
+        shutil.rmtree(folder.work, ignore_errors=True)
+        folder.work.mkdir(parents=True)
+        if order.workdir is not None:
+            _unpacked(order.workdir, folder, objects)
+        checkpoints.mkdir(parents=True, exist_ok=True)
+    except (ValueError, Broken, StoreUnusable, OSError) as trouble:
+        return cannot(folder, trouble)
+    if order.restore is not None:
+        return _restored(order.restore, checkpoints, folder, objects)
+    return Prepared(folder.key)
 
 
 def _restored(

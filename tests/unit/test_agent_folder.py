@@ -62,7 +62,41 @@ def test_a_working_directory_is_unpacked(tmp_path: Path, objects: StoreObjects) 
     assert preparing.prepare(a_start(workdir=key), folder, objects) == Prepared(("job", 1))
     assert (folder.work / "src" / "train.py").read_bytes() == b"print(1)"
     assert (folder.work / "src" / "train.py").stat().st_mode & 0o777 == 0o755
-    assert sorted(path.name for path in folder.path.iterdir()) == ["checkpoints", "work"]
+    assert sorted(path.name for path in folder.path.iterdir()) == [
+        "checkpoints",
+        "shim.lock",
+        "work",
+    ]
+
+
+def test_what_a_shim_has_begun_in_is_not_prepared_anew(
+    tmp_path: Path, objects: StoreObjects
+) -> None:
+    folder = AttemptFolder(tmp_path, ("job", 1))
+    (folder.work / "mine").mkdir(parents=True)
+    assert folder.fence_out(), "as a shim does that an agent started just before it died"
+    assert preparing.prepare(a_start(), folder, objects) == Prepared(("job", 1))
+    assert (folder.work / "mine").exists()
+
+
+def test_no_shim_begins_in_a_folder_that_is_being_prepared(
+    tmp_path: Path, objects: StoreObjects
+) -> None:
+    key = an_archive(objects, a_member("train.py", b"print(1)"))
+    folder = AttemptFolder(tmp_path, ("job", 1))
+    folder.path.mkdir(parents=True)
+    lived: list[bool] = []
+
+    class Watched(StoreObjects):
+        def get_file(self, key: str, path: Path) -> str | None:
+            lived.append(folder.shim_lives())  # the lock is taken: a shim would go
+            return super().get_file(key, path)
+
+    told = preparing.prepare(a_start(workdir=key), folder, Watched(objects._store))
+    assert told == Prepared(("job", 1))
+    assert lived == [True]
+    assert not folder.shim_lives()
+    assert (folder.work / "train.py").exists()
 
 
 @pytest.mark.parametrize(
@@ -107,6 +141,7 @@ def test_a_mount_under_another_name_is_refused_for_a_plain_process(
     tmp_path: Path, objects: StoreObjects
 ) -> None:
     folder = AttemptFolder(tmp_path, ("job", 1))
+    folder.path.mkdir(parents=True)
     same = a_start(mounts={str(tmp_path): f"{tmp_path}:ro"})
     assert isinstance(preparing.prepare(same, folder, objects), Prepared)
     for mounts in ({str(tmp_path): "/data"}, {"/no/such/folder": "/no/such/folder"}):
