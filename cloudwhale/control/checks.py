@@ -3,9 +3,12 @@
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 
-from cloudwhale.control.desk import mailbox_url, open_desk, policies, providers
+from cloudwhale.control.desk import mailbox_url, policies, providers
+from cloudwhale.control.store import database_url, open_store
 from cloudwhale.host import Hierarchies
+from cloudwhale.mailbox.objects import open_objects
 from cloudwhale.settings import Settings
 from cloudwhale.spi.errors import CloudwhaleError
 from cloudwhale.spi.provider import Check
@@ -57,15 +60,24 @@ def _kinds(hierarchies: Hierarchies) -> Iterator[str]:
 
 def _database(settings: Settings) -> Check:
     try:
-        with open_desk(settings) as desk:
-            says = f"readable, {desk.store.version()} events"
+        with closing(open_store(database_url(settings), may_migrate=False)) as store:
+            says = f"readable, {store.version()} events"
     except CloudwhaleError as error:
         return _failed("database", error)
     return Check(name="database", state="ok", says=says)
 
 
 def _mailbox(settings: Settings) -> Check:
-    return Check(name="mailbox", state="ok", says=mailbox_url(settings))
+    """Open the mailbox; one in a bucket is not asked, that could take minutes."""
+    url = mailbox_url(settings)
+    try:
+        folder = open_objects(url).folder
+    except CloudwhaleError as error:
+        return _failed("mailbox", error)
+    if folder is not None and not os.access(folder, os.W_OK | os.X_OK):
+        remedy = f"Make {folder} writable, or set `mailbox`."
+        return Check(name="mailbox", state="failed", says=f"{url} is not writable", remedy=remedy)
+    return Check(name="mailbox", state="ok", says=url)
 
 
 def _policies(settings: Settings) -> Check:

@@ -76,6 +76,26 @@ def test_a_wrong_setting_says_where_it_was_set(shell: Shell) -> None:
     assert "cloudwhale.toml" in said.err and "score" in said.err
 
 
+@pytest.mark.parametrize("url", ["nonsense", "ftp://x/y"])
+def test_a_mailbox_that_is_none_is_a_wrong_setting_for_every_command(
+    shell: Shell, url: str
+) -> None:
+    shell.write("a.yaml", 'name: a\ncommand: "true"\n')
+    shell.settings = {"CLOUDWHALE_MAILBOX": url}
+    for words in (("run", "-y", "a.yaml"), ("submit", "a.yaml"), ("controller", "--until-empty")):
+        said = shell(*words)
+        assert said.code == 2, said.err
+        assert url in said.err and "CLOUDWHALE_MAILBOX" in said.err
+        assert "Traceback" not in said.err
+
+
+def test_a_settings_file_that_is_no_text_is_a_sentence(shell: Shell) -> None:
+    (shell.folder / "cloudwhale.toml").write_bytes(b'user = "J\xf6rg"\n')
+    said = shell("ps")
+    assert said.code == 2
+    assert "cloudwhale.toml:1" in said.err and "UTF-8" in said.err
+
+
 def test_the_version_is_one_document(shell: Shell) -> None:
     assert shell("version", "--json").document["home"] == str(shell.home)
 

@@ -249,11 +249,11 @@ def test_doctor_finds_this_host_well(shell: Shell) -> None:
 def test_doctor_names_what_is_broken_and_how_to_mend_it(shell: Shell) -> None:
     shell.home.mkdir()
     (shell.home / "cloudwhale.db").write_text("this is no database")
-    shell.settings = {"CLOUDWHALE_SCORE": "no-such-policy"}
+    shell.settings = {"CLOUDWHALE_SCORE": "no-such-policy", "CLOUDWHALE_MAILBOX": "nonsense"}
     said = shell("doctor", "--json")
     failed = {
         check["name"]: check for check in said.document["checks"] if check["state"] == "failed"
     }
-    assert {"database", "policies"} <= failed.keys()
+    assert failed.keys() == {"database", "mailbox", "policies"}
     assert all(check["remedy"] for check in failed.values())
     assert said.code == 1
