@@ -111,6 +111,8 @@ class Controller:
             self._unsaved += self._came(result, world, reading, now)
         self._rise_above(reading.fence, now)
         self._save()
+        for stray in reading.strays:
+            self._effects.start(self._executor.end_stray(stray, self.epoch, now), now)
         for look in self._watcher.looks(world.nodes.values(), now, rung=rung):
             self._effects.start(look, now)
 

@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from cloudwhale.control.effects import Effect, Effects, Key
-from cloudwhale.control.orders import leave_order, start_order, stop_order
+from cloudwhale.control.orders import leave_order, start_order, stop_order, stray_order
+from cloudwhale.control.reports import Stray
 from cloudwhale.control.secrets import seal_for, unseal
 from cloudwhale.mailbox.box import orders_to
 from cloudwhale.mailbox.documents import Order
@@ -100,6 +101,11 @@ class Executor:
     def leave(self, node: str, epoch: int, at: Instant) -> Effect:
         """Return the effect that lets a node's agent go."""
         return self._post(Key("leave", node), node, lambda: leave_order(fence=epoch, at=at))
+
+    def end_stray(self, stray: Stray, epoch: int, at: Instant) -> Effect:
+        """Return the effect that ends an attempt nobody counts on any more."""
+        order = stray_order(stray.job, stray.attempt, fence=epoch, at=at)
+        return self._post(Key("end", stray.job, stray.attempt), stray.node, lambda: order)
 
     def _sealed(self, job: Job, node: Node, kept: Mapping[str, bytes]) -> Mapping[str, str]:
         """Return the job's secrets sealed to its node; raise SecretUnusable for a lost one."""

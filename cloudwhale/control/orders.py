@@ -56,6 +56,18 @@ def stop_order(job: Job, *, fence: int, at: Instant) -> StopOrder:
     )
 
 
+def stray_order(job: str, attempt: int, *, fence: int, at: Instant) -> StopOrder:
+    """Return the order that ends an attempt nobody counts on; what it saves is not read."""
+    return StopOrder(
+        at=at,
+        fence=fence,
+        request_id=f"stray-{job}-{attempt}",
+        job=job,
+        attempt=attempt,
+        grace_s=DEFAULT_RULE.grace_s,
+    )
+
+
 def leave_order(*, fence: int, at: Instant) -> LeaveOrder:
     """Return the order that lets an agent go once nothing runs there."""
     return LeaveOrder(at=at, fence=fence, request_id=f"leave-{fence}-{at:.3f}")

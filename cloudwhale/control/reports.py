@@ -1,6 +1,7 @@
 """Turns what an agent said into events, with the job as it is known now."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import cast
 
 from pydantic import ValidationError
@@ -16,6 +17,15 @@ from cloudwhale.planning.lifecycle import apply
 from cloudwhale.planning.outcome import End, meaning
 
 
+@dataclass(frozen=True, slots=True)
+class Stray:
+    """An attempt that reports work although it has ended or counts as lost."""
+
+    node: str
+    job: str
+    attempt: int
+
+
 class Reading:
     """Events from reports, each seen with what the earlier ones of the same breath changed."""
 
@@ -25,6 +35,8 @@ class Reading:
         self._now = now
         self.fence = 0
         """The highest that an agent says to have obeyed."""
+        self.strays: list[Stray] = []
+        """Attempts that run although nobody counts on them any more."""
 
     def events(self, node: str, body: bytes) -> tuple[e.Event, ...]:
         """Return the events that one document means; a heartbeat means none."""
@@ -92,12 +104,13 @@ class Reading:
 
     def _of_attempt(self, node: str, report: d.AttemptReport) -> Iterator[e.Event]:
         job = self._jobs.get(report.job)
-        if job is None:
-            return  # it ended: what is said of it late changes nothing
-        if not _is_current(job, node, report.attempt):
-            yield self._noted(job.id, Code.STALE_ATTEMPT, _why_stale(job, node, report.attempt))
+        if job is not None and _is_current(job, node, report.attempt):
+            yield self._told(job, report)
             return
-        yield self._told(job, report)
+        if isinstance(report, d.AttemptStarted | d.CheckpointPublished):
+            self.strays.append(Stray(node, report.job, report.attempt))
+        if job is not None:
+            yield self._noted(job.id, Code.STALE_ATTEMPT, _why_stale(job, node, report.attempt))
 
     def _told(self, job: Job, report: d.AttemptReport) -> e.Event:
         at, attempt = self._now, report.attempt

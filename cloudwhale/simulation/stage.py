@@ -9,7 +9,7 @@ from cloudwhale.control.executor import Executor, Where
 from cloudwhale.control.timeline import Timeline
 from cloudwhale.control.watcher import Watcher
 from cloudwhale.mailbox.objects import Objects
-from cloudwhale.model.units import Seconds
+from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.simulation.clock import SteppedClock
 from cloudwhale.simulation.machines import SimulatedHosts, SimulatedMachine
 from cloudwhale.spi.errors import StoreUnusable
@@ -37,6 +37,12 @@ class Stage:
     def __init__(self, scenery: Scenery) -> None:
         self.scenery = scenery
         self.controller: Controller | None = None
+        self._began_at = scenery.clock.now() - scenery.clock.steady()
+
+    @property
+    def machine_time(self) -> Instant:
+        """Return the time that agents go by: like the real ones', it never goes back."""
+        return self._began_at + self.scenery.clock.steady()
 
     def raise_controller(self, effects: Effects | None = None, store: Store | None = None) -> None:
         """Begin a controller's life: the next epoch, everything read from the store.
@@ -45,7 +51,9 @@ class Stage:
         """
         s = self.scenery
         kept = store or s.store
-        hosts: Mapping[str, Provider] = {"local": SimulatedHosts(s.machines, s.clock.now)}
+        hosts: Mapping[str, Provider] = {
+            "local": SimulatedHosts(s.machines, lambda: self.machine_time)
+        }
         parts = Parts(
             store=kept,
             watcher=Watcher(s.objects, hosts, kept.read_to()),
@@ -61,11 +69,13 @@ class Stage:
         clock, version = self.scenery.clock, self.scenery.store.version()
         wait_s = self._tick()
         for machine in self.scenery.machines:
-            machine.step(clock.now())
+            machine.step(self.machine_time)
         if self.scenery.store.version() != version:
             return  # one thing leads to another at the same instant
         now = clock.now()
-        times = [now + LONGEST_STEP_S, *(m.next_at(now) for m in self.scenery.machines)]
+        here = self.machine_time
+        waits = [m.next_at(here) - here for m in self.scenery.machines]
+        times = [now + LONGEST_STEP_S, *(now + wait for wait in waits)]
         if wait_s is not None:
             times.append(now + wait_s)
         clock.advance_to(min(times))

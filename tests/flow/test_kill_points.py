@@ -162,7 +162,7 @@ def test_a_shim_killed_costs_at_most_one_checkpoint_interval_and_resumes_there()
     stage.raise_controller()
     machine = stage.scenery.machines[0]
     pass_by(stage, 18.5)
-    machine.kill_shim("saving-0", stage.scenery.clock.now())
+    machine.kill_shim("saving-0", stage.machine_time)
     assert ends(stage)
     (job,) = jobs_of(stage).values()
     assert (job.state, job.attempt, job.interruptions) == (JobState.COMPLETED, 2, 1)

@@ -48,7 +48,7 @@ def one_fault(stage: Stage, database: MortalStore, dice: random.Random) -> Morta
         case "agent":
             machine.kill_agent()
         case "shim" if job is not None:
-            machine.kill_shim(job.id, clock.now())
+            machine.kill_shim(job.id, stage.machine_time)
         case "pause" if job is not None:
             store.append([e.PauseAsked(at=clock.now(), job=job.id)])
         case "resume" if job is not None:

@@ -1,6 +1,7 @@
 """Database and mailbox that fail for a while: what was heard is kept, nobody is judged."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -147,3 +148,24 @@ def test_documents_that_were_deleted_by_age_are_passed_over() -> None:
     stage.raise_controller()
     assert ends(stage)
     assert stage.scenery.store.read_to()[machine.node] > 20
+
+
+def test_an_attempt_that_outlived_its_loss_is_ended_and_the_job_goes_on() -> None:
+    stage = a_stage(("saving",))
+    stage.raise_controller()
+    (machine,) = stage.scenery.machines
+    pass_by(stage, 6.0)
+    stage.scenery.machines.remove(machine)  # type: ignore[attr-defined]
+    pass_by(stage, 640.0)
+    assert jobs_of(stage)["saving-0"].state is JobState.PENDING
+    process = machine.disk.folders[("saving-0", 1)].process
+    assert process is not None
+    machine.disk.folders[("saving-0", 1)].process = replace(
+        process, program=replace(process.program, work_s=1e6)
+    )
+    stage.scenery.machines.append(machine)  # type: ignore[attr-defined]
+    assert ends(stage)
+    (job,) = jobs_of(stage).values()
+    assert job.state is JobState.COMPLETED
+    assert machine.running(stage.machine_time) == []
+    nothing_ran_twice(stage)
