@@ -176,7 +176,8 @@ class AttemptFolder:
         if found is None:
             return None
         fields = ("how", "code", "ended_at", "ran_s", "says")
-        return ExitRecord(**{field: found[field] for field in fields})
+        by_itself = bool(found.get("by_itself", False))
+        return ExitRecord(**{field: found[field] for field in fields}, by_itself=by_itself)
 
     def unlogged_bytes(self) -> int:
         """Return how much output the disk did not take."""

@@ -109,7 +109,8 @@ def wakes_at(attempt: Attempt) -> Instant:
 def closed(attempt: Attempt, exit: ExitRecord, now: Instant, agent: str) -> Turn:
     """End the attempt: nothing of it runs and nothing more is published."""
     how, says = exit.how, exit.says
-    if attempt.stopping is not None:
+    had_finished = exit.by_itself and exit.code == 0
+    if attempt.stopping is not None and not had_finished:
         how = "stopped"
         says = "; ".join(part for part in (attempt.stopping.wish.why, exit.says) if part)
     report = AttemptEnded(

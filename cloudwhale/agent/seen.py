@@ -23,6 +23,8 @@ class ExitRecord:
     ended_at: Instant
     ran_s: Seconds = 0.0
     says: str = ""
+    by_itself: bool = False
+    """No stop had reached the process before it ended."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,8 @@ class ShimJob:
         self._stop_at: float | None = None
         """When what is left is killed, once a stop was asked for."""
         self._stopping = False
+        self._by_itself = True
+        """No order of the agent came before the job's process had ended."""
         self._killed = False
         self._out_of_memory = False
         self._began_at = 0.0
@@ -83,6 +85,7 @@ class ShimJob:
             if setup and self._ended_with(setup) != 0:
                 return self._judged("setup-failed")
             if setup and self._stopping:
+                self._by_itself = False
                 return "exited", "stopped before its command began"
             self._ended_with(self._wanted["command"])
         except OSError as error:
@@ -150,6 +153,8 @@ class ShimJob:
     # -- what the agent wants ----------------------------------------------------------------
 
     def _obey(self) -> None:
+        self._reap()  # first: what has ended is not stopped
+        self._by_itself = self._by_itself and self._code is not None
         for line in os.read(self._control, READ_BYTES).decode().splitlines():
             match line.split():
                 case ["stop", number, grace_s]:
@@ -245,6 +250,7 @@ class ShimJob:
             "how": how,
             "code": self._code,
             "says": says,
+            "by_itself": self._by_itself,
             "ended_at": time.time(),
             "ran_s": time.monotonic() - self._began,
             "cpu_s": used.ru_utime + used.ru_stime,

@@ -41,6 +41,18 @@ def test_a_job_that_ended_while_no_agent_lived_is_reported_by_the_next(agent: Li
     assert (end.how, end.exit_code, agent.log()) == ("exited", 9, b"begun\nover\n")
 
 
+def test_a_job_that_finished_before_its_stop_was_read_has_finished(agent: LiveAgent) -> None:
+    agent.start()
+    agent.post(a_start(command="while [ ! -e go ]; do sleep 0.02; done"))
+    agent.wait_for(AttemptStarted)
+    agent.kill()
+    (agent.folder().work / "go").touch()
+    until(lambda: agent.folder().exit(), "it finishes while no agent lives")
+    agent.post(a_stop())
+    agent.start()
+    assert (agent.ended().how, agent.ended().exit_code) == ("exited", 0)
+
+
 def test_an_agent_that_dies_again_and_again_reports_each_end_once_it_can(agent: LiveAgent) -> None:
     agent.start()
     for number in range(6):

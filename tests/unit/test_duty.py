@@ -204,6 +204,15 @@ def test_a_stopped_attempt_ends_as_stopped_whatever_its_code() -> None:
         assert (end.how, end.exit_code) == ("stopped", code)
 
 
+def test_a_job_that_had_finished_before_the_stop_reached_it_has_finished() -> None:
+    for code, how in ((0, "exited"), (1, "stopped")):
+        agent = Told().running()
+        exit = an_exit(code, by_itself=True)
+        agent.tell(stop(), seen.Over(KEY, exit), seen.Published(KEY, None))
+        [end] = agent.reports(AttemptEnded)
+        assert (end.how, end.exit_code) == (how, code)
+
+
 def test_a_stop_that_comes_after_the_end_does_not_change_how_it_ended() -> None:
     agent = Told().running()
     agent.tell(seen.Over(KEY, an_exit(0)), stop(), seen.Published(KEY, None))

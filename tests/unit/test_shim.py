@@ -17,6 +17,7 @@ from cloudwhale.agent import shim
 from cloudwhale.agent.attempts import AttemptFolder
 from cloudwhale.agent.shim_json import decoded, encoded
 from cloudwhale.agent.shim_limits import Limits
+from cloudwhale.agent.shim_processes import started_at
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
@@ -74,6 +75,43 @@ def test_a_shim_writes_who_runs_what_was_said_and_how_it_ended(tmp_path: Path) -
     assert (folder.log / "000001").read_bytes() == b"hello\n"
     assert not folder.shim_lives()
     assert folder.has_begun
+
+
+WAITS = "trap 'exit 0' TERM; echo > ready; sleep 60 & wait $!"
+LEAVES_SOMETHING = "(trap '' TERM; echo > ready; sleep 60) & while [ ! -e ready ]; do :; done"
+"""For a second the shim waits for what is left, although the job's process is over."""
+
+
+@pytest.mark.parametrize(("command", "by_itself"), [(LEAVES_SOMETHING, True), (WAITS, False)])
+def test_a_shim_writes_whether_a_stop_reached_the_job_before_its_end(
+    tmp_path: Path, command: str, by_itself: bool
+) -> None:
+    folder = a_folder(tmp_path)
+    description = told(folder.path, command=command)
+    runs = threading.Thread(target=run_shim, args=(folder, description))
+    runs.start()
+    pids = until(folder.pids, "the job runs")
+    until((folder.path / "ready").exists, "it has begun")
+    if by_itself:
+        until(lambda: started_at(pids.job) is None, "the job's process is over")
+    assert folder.tell_shim("stop 15 5.0")
+    runs.join()
+    end = folder.exit()
+    assert end is not None
+    assert (end.how, end.code, end.by_itself) == ("exited", 0, by_itself)
+
+
+def test_a_stop_before_the_command_began_is_no_end_by_itself(tmp_path: Path) -> None:
+    folder = a_folder(tmp_path)
+    description = told(folder.path, setup="trap '' TERM; echo > ready; sleep 0.5; true")
+    runs = threading.Thread(target=run_shim, args=(folder, description))
+    runs.start()
+    until((folder.path / "ready").exists, "the set-up runs")
+    assert folder.tell_shim("stop 15 5.0")
+    runs.join()
+    end = folder.exit()
+    assert end is not None
+    assert not end.by_itself
 
 
 def test_a_job_begins_once_however_many_shims_are_started(tmp_path: Path) -> None:
