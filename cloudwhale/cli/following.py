@@ -23,9 +23,7 @@ TURN_S: Seconds = 0.1  # soon enough for an eye
 TAKE_OVER_S: Seconds = 1.0  # how often it is tried to become the controller
 EVENTS_AT_ONCE = 1000
 
-LEAVES_ITS_PLACE = (
-    e.Finished, e.Failed, e.Retried, e.Cancelled, e.Paused, e.GaveWay, e.Cleared,
-)  # fmt: skip
+LEAVES_ITS_PLACE = (e.Leaves, e.Cleared)
 
 
 class Told(Enum):

@@ -41,6 +41,7 @@ _PLAIN: dict[type[e.OfJob], str] = {
     e.GaveUp: "failed, it can never run",
     e.StopWished: "is asked to stop",
     e.AttemptLost: "its node fell silent",
+    e.Unconfirmed: "its agent is asked how it is: nobody can say whether its order was obeyed",
     e.Cleared: "the lost attempt is out, it can start again",
     e.Cancelled: "cancelled",
     e.Paused: "paused",

@@ -118,6 +118,14 @@ def test_equal_things_in_a_row_are_told_once_with_the_newest() -> None:
     assert (saved.times, saved.headline) == (6, "checkpoint step-8 saved (2.0 KiB)")
 
 
+def test_a_doubt_about_an_attempt_is_told() -> None:
+    job = placed(a_job("a"))
+    told = [Told(seq=1, event=e.Unconfirmed(at=5.0, job="a", attempt=1))]
+    (telling,) = story(job, told, []).tellings
+    assert telling.kind == "unconfirmed"
+    assert "nobody can say" in telling.headline
+
+
 def test_another_code_is_told_apart() -> None:
     other = Reason(code=Code.BACKOFF, says="waits 30 s")
     events = told(
