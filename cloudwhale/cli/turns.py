@@ -1,6 +1,6 @@
 """One submission at a time: of two equal commands the second finds what the first has queued."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,7 +14,7 @@ QUIET_TRIES = 20
 
 
 @contextmanager
-def in_turn(controller_lock: Path, say: Callable[[str], object]) -> Iterator[None]:
+def in_turn(controller_lock: Path, say: Callable[[str], object]) -> Generator[None]:
     """Wait until no other command submits to the database whose lock this is.
 
     Raise StoreUnusable when the lock beside it cannot be made.
