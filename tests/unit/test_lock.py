@@ -146,6 +146,14 @@ def test_two_homes_with_one_database_have_one_controller(tmp_path: Path) -> None
         other.stop(leave_agents=False)
 
 
+def test_links_that_lead_nowhere_are_named(tmp_path: Path) -> None:
+    (tmp_path / "one").symlink_to("other")
+    (tmp_path / "other").symlink_to("one")
+    settings = Settings(home=tmp_path, database=f"sqlite:///{tmp_path}/one/a.db")
+    with pytest.raises(StoreUnusable, match=r"a.db.lock cannot be taken"):
+        HolderLock(lock_file(settings)).acquire()
+
+
 def test_two_databases_in_one_folder_have_a_controller_each(tmp_path: Path) -> None:
     locks = {
         lock_file(Settings(home=tmp_path, database=f"sqlite:///{tmp_path}/{name}"))

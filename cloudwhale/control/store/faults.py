@@ -6,13 +6,13 @@ from contextlib import contextmanager
 
 from sqlalchemy.exc import DatabaseError, OperationalError
 
+from cloudwhale.control.store.opening import ELSEWHERE
 from cloudwhale.spi.errors import StoreUnusable
 
 WHOLE_COPY = (
     "End cloudwhale and its jobs. Then restore database, mailbox and CLOUDWHALE_HOME from one "
     "copy, or move all three away to begin anew: they belong together, and none fits an older one."
 )
-ELSEWHERE = "once nothing runs here, CLOUDWHALE_HOME can name another place to begin anew in."
 
 _FAULTS: dict[int, tuple[str, str]] = {
     sqlite3.SQLITE_BUSY: (

@@ -7,6 +7,7 @@ import socket
 from pathlib import Path
 
 from cloudwhale.clock import SystemClock, iso
+from cloudwhale.control.store.opening import ELSEWHERE
 from cloudwhale.spi.clock import Clock
 from cloudwhale.spi.errors import StoreUnusable
 
@@ -73,5 +74,5 @@ class HolderLock:
     def _unusable(self, error: OSError) -> StoreUnusable:
         return StoreUnusable(
             f"the lock {self._path} cannot be taken: {error.strerror}",
-            "Make its folder writable, or move all state with CLOUDWHALE_HOME.",
+            f"Make its folder writable; or, {ELSEWHERE}",
         )

@@ -43,7 +43,7 @@ def refuse_network(file: Path, mounts: str) -> None:
         raise StoreUnusable(
             f"{file} would lie on a network file system ({kind}, mounted on {point}), where two "
             "programs can both believe that they hold its lock",
-            "Put it on a local disk: CLOUDWHALE_HOME moves it.",
+            "Choose a place on a local disk, with CLOUDWHALE_HOME or `database`.",
         )
 
 

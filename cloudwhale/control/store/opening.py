@@ -1,5 +1,6 @@
 """Opening the store by URL, with nothing of the database imported before that."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from cloudwhale.control.store.sql import SqlStore
 
 FILE = "cloudwhale.db"
+ELSEWHERE = "once nothing runs here, CLOUDWHALE_HOME can name another place to begin anew in."
 
 
 def sqlite_url(home: Path) -> str:
@@ -42,7 +44,7 @@ def lock_file(settings: Settings) -> Path:
     So two homes with one database have one lock, whatever links lead there. Raise StoreUnusable
     when the settings name no file.
     """
-    file = path_of(database_url(settings)).resolve()
+    file = Path(os.path.realpath(path_of(database_url(settings))))  # `resolve` raises for a loop
     return file.with_name(f"{file.name}.lock")
 
 

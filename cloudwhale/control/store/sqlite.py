@@ -14,6 +14,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event
 from cloudwhale.clock import SystemClock, wait
 from cloudwhale.control.store.faults import is_busy
 from cloudwhale.control.store.network import mount_table, refuse_network
+from cloudwhale.control.store.opening import ELSEWHERE
 from cloudwhale.model.units import Seconds
 from cloudwhale.spi.errors import StoreUnusable
 
@@ -42,7 +43,7 @@ def make_place(file: Path) -> None:
     except OSError as error:
         raise StoreUnusable(
             f"{file} cannot be made: {error.strerror}",
-            "Make its folder writable, or choose another place with CLOUDWHALE_HOME.",
+            f"Make its folder writable; or, {ELSEWHERE}",
         ) from error
 
 
