@@ -6,16 +6,19 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path, PurePosixPath
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
-from cloudwhale.agent.place import locked, write_whole
+from cloudwhale.agent.place import flush, locked, write_whole
 from cloudwhale.agent.seen import ExitRecord, Found, Key, StopWish
 from cloudwhale.mailbox.documents import AttemptEnded, StartOrder
 from cloudwhale.model.job import Checkpoint
 from cloudwhale.model.units import Instant
+
+_T = TypeVar("_T")
 
 SHIM_SAYS_BYTES = 2000  # of a shim's own errors, the newest
 
@@ -32,6 +35,12 @@ class Pids:
     began_at: Instant
     groups: tuple[str, ...]
     """Control groups that the shim made."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Ledger:
+    seq: int = 0
+    checkpoints: tuple[Checkpoint, ...] = ()
 
 
 class AttemptFolder:
@@ -51,7 +60,9 @@ class AttemptFolder:
     def accept(self, order: StartOrder) -> None:
         """Remember the order, before anything else is done for it."""
         self.path.mkdir(parents=True, exist_ok=True)
-        write_whole(self.path / "order.json", order.model_dump_json())
+        write_whole(self.path / "order.json", order.model_dump_json(), lasting=True)
+        for folder in (self.path.parent, self.path.parent.parent):
+            flush(folder)
 
     def keep_stop(self, wish: StopWish) -> None:
         """Remember that the attempt is to be stopped."""
@@ -60,12 +71,12 @@ class AttemptFolder:
     def mark_ended(self, report: AttemptEnded) -> None:
         """Remember that the report was posted: nothing more happens to this attempt."""
         self.path.mkdir(parents=True, exist_ok=True)
-        write_whole(self.path / "ended", report.model_dump_json())
+        write_whole(self.path / "ended", report.model_dump_json(), lasting=True)
 
     def keep_end(self, report: AttemptEnded) -> None:
         """Remember how an attempt without an exit record ends, before its end is posted."""
         self.path.mkdir(parents=True, exist_ok=True)
-        write_whole(self.path / "closing.json", report.model_dump_json())
+        write_whole(self.path / "closing.json", report.model_dump_json(), lasting=True)
 
     def fence_out(self) -> bool:
         """Make sure that no shim can start the job any more; False when one has."""
@@ -122,8 +133,7 @@ class AttemptFolder:
 
     def stop(self) -> StopWish | None:
         """Return how the attempt is to be stopped, or None."""
-        found = _json(self.path / "stop.json")
-        return None if found is None else StopWish(**found)
+        return _read(StopWish, self.path / "stop.json")
 
     def ended(self) -> AttemptEnded | None:
         """Return the report of its end, when that was posted."""
@@ -135,13 +145,18 @@ class AttemptFolder:
 
     @property
     def is_known(self) -> bool:
-        """Say whether its order was accepted or answered; a folder alone is no memory of it."""
-        return any((self.path / name).exists() for name in ("order.json", "closing.json", "ended"))
+        """Say whether it was accepted, answered or begun; a folder alone is no memory of it.
+
+        Neither is an order that a power cut left empty: it is obeyed when it is read again.
+        """
+        if self.has_begun or self.order() is not None:
+            return True
+        return self.has_ended or self.closing() is not None
 
     @property
     def has_ended(self) -> bool:
         """Say whether the report of its end was posted."""
-        return (self.path / "ended").exists()
+        return self.ended() is not None
 
     @property
     def has_begun(self) -> bool:
@@ -164,20 +179,11 @@ class AttemptFolder:
 
     def pids(self) -> Pids | None:
         """Return who runs, or None when the shim has not said so."""
-        found = _json(self.path / "pids.json")
-        if found is None:
-            return None
-        groups: list[str] = found.pop("groups")
-        return Pids(**found, groups=tuple(groups))
+        return _read(Pids, self.path / "pids.json")
 
     def exit(self) -> ExitRecord | None:
         """Return how the job's process ended, or None."""
-        found = _json(self.path / "exit.json")
-        if found is None:
-            return None
-        fields = ("how", "code", "ended_at", "ran_s", "says")
-        by_itself = bool(found.get("by_itself", False))
-        return ExitRecord(**{field: found[field] for field in fields}, by_itself=by_itself)
+        return _read(ExitRecord, self.path / "exit.json")
 
     def unlogged_bytes(self) -> int:
         """Return how much output the disk did not take."""
@@ -195,9 +201,8 @@ class AttemptFolder:
 
     def published(self) -> tuple[int, tuple[Checkpoint, ...]]:
         """Return the highest checkpoint number used, and the checkpoints that lie in the store."""
-        found = _json(self.ledger) or {"seq": 0, "checkpoints": []}
-        checkpoints = tuple(Checkpoint(**one) for one in found["checkpoints"])
-        return int(found["seq"]), checkpoints
+        ledger = _read(_Ledger, self.ledger) or _Ledger()
+        return ledger.seq, ledger.checkpoints
 
 
 def _report(path: Path) -> AttemptEnded | None:
@@ -227,6 +232,22 @@ def closing(attempts: Path) -> tuple[AttemptEnded, ...]:
     return tuple(report for report in reports if report is not None)
 
 
+def broken(attempts: Path) -> tuple[Key, ...]:
+    """Return the attempts that may have run, and of which nothing else can be read."""
+    return tuple(
+        key
+        for key in _keys(attempts)
+        if (folder := AttemptFolder(attempts, key)).has_begun
+        and folder.order() is None
+        and not (folder.has_ended or folder.closing())
+    )
+
+
+def strays(attempts: Path) -> tuple[Path, ...]:
+    """Return what lies among the attempts and is none: it is left alone."""
+    return tuple(path for path in sorted(attempts.iterdir()) if not path.is_dir())
+
+
 def _found(attempts: Path) -> Iterator[Found]:
     for key in _keys(attempts):
         folder = AttemptFolder(attempts, key)
@@ -253,9 +274,25 @@ def ended_folders(attempts: Path) -> Iterator[tuple[Instant, Path]]:
 
 def _keys(attempts: Path) -> Iterator[Key]:
     for job in sorted(attempts.iterdir()) if attempts.is_dir() else ():
+        if not job.is_dir():
+            continue
         numbers = [int(path.name) for path in job.iterdir() if path.name.isdecimal()]
         for number in sorted(numbers):
             yield job.name, number
+
+
+@cache
+def _reader(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
+def _read(kind: type[_T], path: Path) -> _T | None:
+    """Return what a file says, or None when it does not say it; other fields are of a later day."""
+    try:
+        found: _T = _reader(cast(Any, kind)).validate_json(path.read_bytes())
+    except (OSError, ValidationError):
+        return None
+    return found
 
 
 def _json(path: Path) -> dict[str, Any] | None:

@@ -8,11 +8,12 @@ from cloudwhale.agent import remains
 from cloudwhale.agent.actions import Close
 from cloudwhale.agent.attempts import AttemptFolder
 from cloudwhale.agent.logs import LogTail
+from cloudwhale.agent.seen import Key
 from cloudwhale.agent.underway import Tools
 from cloudwhale.clock import wait
 from cloudwhale.mailbox.documents import AttemptEnded, Remark
 from cloudwhale.model.reason import Code
-from cloudwhale.model.units import Seconds
+from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.spi.errors import StoreUnusable
 
 AGAIN_S: Seconds = 2.0
@@ -26,6 +27,14 @@ def remember(folder: AttemptFolder, report: AttemptEnded) -> None:
     """
     if report.exit_code is None:
         _try(lambda: folder.keep_end(report))
+
+
+def unreadable(key: Key, agent: str, now: Instant) -> AttemptEnded:
+    """Return the end of an attempt that may have run and of which no order can be read here."""
+    return AttemptEnded(
+        at=now, agent=agent, job=key[0], attempt=key[1], how="shim-lost", exit_code=None,
+        says="what this machine's agent had kept of the attempt cannot be read any more",
+    )  # fmt: skip
 
 
 def close(action: Close, tools: Tools, tail: LogTail | None) -> None:

@@ -73,7 +73,7 @@ class Place:
 
     def keep_read_to(self, read_to: ReadTo) -> None:
         """Remember how far the orders were read; raises OSError."""
-        write_whole(self.path / "read.json", json.dumps(asdict(read_to)))
+        write_whole(self.path / "read.json", json.dumps(asdict(read_to)), lasting=True)
 
 
 def locked(lock: int) -> bool:
@@ -87,14 +87,30 @@ def locked(lock: int) -> bool:
     return False
 
 
-def write_whole(path: Path, text: str, mode: int = 0o644) -> None:
-    """Write a file so that a reader sees all of it or what was there before; raises OSError."""
+def write_whole(path: Path, text: str, mode: int = 0o644, *, lasting: bool = False) -> None:
+    """Write a file so that a reader sees all of it or what was there before; raises OSError.
+
+    `lasting`: what was written is there after a power cut, too.
+    """
     draft = path.with_name(f"{path.name}.new")
     file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
     try:
         view = memoryview(text.encode())
         while view:
             view = view[os.write(file, view) :]
+        if lasting:
+            os.fsync(file)
     finally:
         os.close(file)
     os.rename(draft, path)
+    if lasting:
+        flush(path.parent)
+
+
+def flush(folder: Path) -> None:
+    """Make the names in a folder outlast a power cut; raises OSError."""
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)

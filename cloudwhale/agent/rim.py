@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from cloudwhale.agent import actions, attempts, seen
+from cloudwhale.agent import actions, attempts, closing, seen
 from cloudwhale.agent.acting import Acting
 from cloudwhale.agent.cgroups import groups
 from cloudwhale.agent.duty import duty, wakes_at
@@ -189,6 +189,10 @@ class Rim:
         self._step(woke)
         for report in attempts.closing(self._place.attempts):
             self._acting.do(actions.Close(report))
+        for key in attempts.broken(self._place.attempts):
+            self._acting.do(actions.Close(closing.unreadable(key, self._charge.agent, self._now())))
+        for path in attempts.strays(self._place.attempts):
+            _say(f"attempts/{path.name} is not ours and is left alone")
         self._orders.start(read_to)
 
     def _first_read_to(self) -> ReadTo:
@@ -203,7 +207,7 @@ class Rim:
                 self._read_to = ReadTo(missed_to=orders_to(objects, node).newest() if heard else 0)
                 break
             except StoreUnusable as error:
-                print(f"cloudwhale agent: {error}", file=sys.stderr, flush=True)
+                _say(str(error))
                 wait(STORE_AGAIN_S, self._landing)
         self._place.keep_read_to(self._read_to)
         return self._read_to
@@ -225,4 +229,8 @@ class Rim:
             self._place.keep_read_to(self._read_to)
         except OSError as error:
             # Read again after a restart: every order is obeyed once, however often it is read.
-            print(f"cloudwhale agent: {error}", file=sys.stderr, flush=True)
+            _say(str(error))
+
+
+def _say(what: str) -> None:
+    print(f"cloudwhale agent: {what}", file=sys.stderr, flush=True)

@@ -183,6 +183,22 @@ def test_a_job_whose_folder_was_taken_away_is_over_before_that_is_said(
     assert agent.job_processes() == []
 
 
+def test_what_an_agent_cannot_read_of_its_predecessors_is_ended_and_said(agent: LiveAgent) -> None:
+    agent.start()
+    agent.post(a_start(command="echo ready; sleep 300"))
+    agent.wait_for_output(b"ready")
+    agent.kill()
+    (agent.folder().path / "order.json").write_bytes(b"")
+    (agent.attempts / "stray").touch()
+    agent.start()
+    end = agent.ended()
+    assert (end.how, end.exit_code) == ("shim-lost", None)
+    assert agent.job_processes() == []
+    agent.post(a_start("next"))
+    assert agent.ended("next").exit_code == 0
+    assert "attempts/stray is not ours" in agent.story()
+
+
 def test_a_newer_attempt_waits_for_nobody_and_is_refused_while_the_older_runs(
     agent: LiveAgent,
 ) -> None:

@@ -1,6 +1,7 @@
 """An attempt's folder: what is put into it, what it says after a restart, when it goes."""
 
 import io
+import json
 import os
 import tarfile
 import threading
@@ -13,7 +14,7 @@ from live_agent import CLOCK, a_start
 
 from cloudwhale.agent import preparing
 from cloudwhale.agent.acting import signal_number
-from cloudwhale.agent.attempts import AttemptFolder, closing, found, known
+from cloudwhale.agent.attempts import AttemptFolder, broken, closing, found, known
 from cloudwhale.agent.cgroups import Groups
 from cloudwhale.agent.place import Place, ReadTo
 from cloudwhale.agent.seen import (
@@ -200,6 +201,49 @@ def test_a_folder_without_an_order_is_of_an_agent_that_died_before_it_accepted(
     (tmp_path / "job" / "1" / "order.json.new").touch()
     assert known(tmp_path) == {}, "so the order, read again, is obeyed"
     assert found(tmp_path) == ()
+
+
+def test_files_of_another_version_are_read_as_far_as_they_can_be(tmp_path: Path) -> None:
+    folder = AttemptFolder(tmp_path, ("job", 2))
+    folder.accept(a_start(attempt=2))
+    newer = {
+        "pids.json": {"shim": 1, "shim_started": 2, "job": 3, "job_started": 4, "boot": "b",
+                      "began_at": 5.0, "groups": [], "mood": "good"},
+        "stop.json": {"signal": "SIGTERM", "grace_s": 4.0, "why": "why", "mood": "good"},
+        "exit.json": {"how": "exited", "code": 0, "ended_at": 9.0, "mood": "good"},
+    }  # fmt: skip
+    for name, content in newer.items():
+        (folder.path / name).write_text(json.dumps(content))
+    pids, stop, exit = folder.pids(), folder.stop(), folder.exit()
+    assert pids is not None and pids.job == 3
+    assert stop == StopWish("SIGTERM", 4.0, "why")
+    assert exit is not None and exit.code == 0
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"seq": "x", "checkpoints": [{}]}', '{"shim"'])
+def test_files_that_say_nothing_do_not_keep_an_agent_from_waking(tmp_path: Path, text: str) -> None:
+    folder = AttemptFolder(tmp_path, ("job", 2))
+    folder.accept(a_start(attempt=2))
+    for name in ("pids.json", "stop.json", "exit.json", "published.json", "closing.json", "ended"):
+        (folder.path / name).write_text(text)
+    (tmp_path / "stray").touch()
+    (tmp_path / "job" / "stray").touch()
+    [one] = found(tmp_path)
+    assert (one.order.job, one.began_at, one.seq, one.stop) == ("job", None, 0, None)
+    assert (folder.exit(), folder.pids(), closing(tmp_path)) == (None, None, ())
+    assert known(tmp_path) == {"job": 2}
+
+
+def test_an_order_that_a_power_cut_left_empty_is_obeyed_when_it_is_read_again(
+    tmp_path: Path,
+) -> None:
+    folder = AttemptFolder(tmp_path, ("job", 2))
+    folder.accept(a_start(attempt=2))
+    (folder.path / "order.json").write_bytes(b"")
+    assert (known(tmp_path), found(tmp_path), broken(tmp_path)) == ({}, (), ())
+    folder.fence_out()
+    assert broken(tmp_path) == (("job", 2),), "but not when it may have run"
+    assert known(tmp_path) == {"job": 2}
 
 
 def test_an_attempt_that_was_being_closed_before_it_ran_is_closed_not_run(tmp_path: Path) -> None:
