@@ -193,7 +193,8 @@ def _of_checkpoint(
         )  # fmt: skip
         free, told = replace(free, whole=None), (Post(remark),)
     elif event.checkpoint is None:
-        free = replace(free, whole=None)
+        # Not at once again: a publisher that finds nothing would be asked in a circle.
+        free = replace(free, whole=None, publish_at=now + PUBLISH_AGAIN_S)
     else:
         free, told = _published(free, event.checkpoint, now, agent)
     if free.exit is None:

@@ -78,6 +78,7 @@ class Publisher:
             try:
                 return Published(key, self._put(seq, entry, wall))
             except (_Changed, Unreadable, OSError) as trouble:
+                self._told = entry.digest  # as it is, it is not worth another remark
                 return Dropped(key, entry.name, str(trouble))
             except StoreUnusable as error:
                 return PublishFailed(key, error.says)

@@ -11,7 +11,7 @@ from cloudwhale.agent.publisher import Publisher
 from cloudwhale.agent.restoring import Broken, restore
 from cloudwhale.agent.seen import Dropped, Published, PublishFailed
 from cloudwhale.mailbox.documents import Manifest, ManifestFile
-from cloudwhale.mailbox.objects import StoreObjects, open_objects
+from cloudwhale.mailbox.objects import StoreObjects, Unreadable, open_objects
 from cloudwhale.model.job import Checkpoint
 from cloudwhale.spi.errors import StoreUnusable
 
@@ -190,6 +190,23 @@ def test_where_no_link_can_be_made_a_replaced_checkpoint_is_dropped(
     meddle_once(saving, lambda: os.replace(newer, saving.checkpoints / "last.ckpt"))
     assert isinstance(saving.publish(), Dropped)
     assert saving.checkpoint(2).size_bytes == 5000, "read in its place when nothing disturbs"
+
+
+def test_a_checkpoint_that_cannot_be_read_is_remarked_once_not_at_every_look(
+    saving: Saving,
+) -> None:
+    path = save(saving.checkpoints, "step-1/.complete")
+    save(saving.checkpoints, "step-1/weights")
+
+    def meddle(key: str) -> None:
+        raise Unreadable("weights cannot be read: Input/output error")
+
+    saving.objects.meddle = meddle
+    assert saving.publisher.look(0.0) is not None
+    assert isinstance(saving.publisher.publish(1, 1.0, 2e9, over=False), Dropped)
+    assert saving.publisher.look(2.0) is None
+    path.write_bytes(b"changed")
+    assert saving.publisher.look(3.0) is not None
 
 
 def test_a_store_that_takes_nothing_is_no_fault_of_the_checkpoint(saving: Saving) -> None:

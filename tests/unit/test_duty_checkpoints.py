@@ -87,6 +87,16 @@ def test_a_dropped_checkpoint_is_remarked_and_a_later_one_is_published() -> None
     assert of(Publish, agent.tell(whole("step-2", 99.0))) == [Publish(KEY, 2)]
 
 
+def test_a_publisher_that_finds_nothing_is_not_asked_in_a_circle() -> None:
+    agent = Told().running()
+    agent.pass_(100.0)
+    asked = len(of(Publish, agent.tell(whole())))
+    for _ in range(100):  # each time it is told of the same checkpoint, and finds nothing of it
+        asked += len(of(Publish, agent.tell(seen.Published(KEY, None), whole())))
+    assert asked == 1
+    assert len(of(Publish, agent.pass_(PUBLISH_AGAIN_S))) == 1, "but a while later it is"
+
+
 def test_a_store_that_takes_nothing_is_tried_again() -> None:
     agent = Told().running()
     agent.pass_(100.0)
