@@ -11,12 +11,13 @@ from cloudwhale.agent.logs import LogTail
 from cloudwhale.agent.seen import Key
 from cloudwhale.agent.underway import Tools
 from cloudwhale.clock import wait
-from cloudwhale.mailbox.documents import AttemptEnded, Remark
+from cloudwhale.mailbox.documents import AttemptEnded, Heartbeat, Remark
 from cloudwhale.model.reason import Code
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.spi.errors import StoreUnusable
 
 AGAIN_S: Seconds = 2.0
+LOG_TRIES = 2  # then the pool's thread is free for others
 NEEDED_NO_MORE = ("control", "shim.lock", "exit.new", "log.json", "stop.json", "closing.json")
 
 
@@ -38,18 +39,40 @@ def unreadable(key: Key, agent: str, now: Instant) -> AttemptEnded:
 
 
 def close(action: Close, tools: Tools, tail: LogTail | None) -> None:
-    """Say how an attempt ended, once nothing of it runs; waits for the store as long as needed."""
+    """Say how an attempt ended, once nothing of it runs and its log is where it belongs.
+
+    A store that takes nothing is waited for; a log that alone cannot be stored is not.
+    """
     report = action.report
     folder = tools.folder((report.job, report.attempt))
     if report.exit_code is None:
         _make_sure_that_nothing_runs(folder)
     if tail is None and folder.log.is_dir():  # an earlier agent ran it
         tail = LogTail(folder, tools.objects, tools.sizes, adopted=True)
-    dropped = _finished(tail) if tail is not None else 0
-    dropped += folder.unlogged_bytes()
-    if dropped:
-        tools.poster.say(_shortened(report, dropped))
-    tools.poster.say(report, then=lambda: _ended(folder, report))
+    dropped = 0 if tail is None else _finished(tail)
+    if tail is None or isinstance(dropped, int):
+        _say(report, folder, tools, dropped)
+        return
+    # Is it the store, or this log? When the store has taken something else, it is tried once more.
+    beat = Heartbeat(at=report.at, agent=report.agent)
+    again = partial(_say_at_last, report, folder, tools, tail)
+    tools.poster.say(beat, then=lambda: tools.pool.do(again))
+
+
+def _say_at_last(report: AttemptEnded, folder: AttemptFolder, tools: Tools, tail: LogTail) -> None:
+    _say(report, folder, tools, _finished(tail))
+
+
+def _say(report: AttemptEnded, folder: AttemptFolder, tools: Tools, dropped: int | str) -> None:
+    lost = isinstance(dropped, str)
+    unlogged = folder.unlogged_bytes()
+    if isinstance(dropped, str):
+        says = f"its whole log could not be stored and lies in {folder.log}: {dropped}"
+        tools.poster.say(_shortened(report, says))
+    elif dropped + unlogged:
+        says = f"{dropped + unlogged} bytes from the middle of its log were dropped"
+        tools.poster.say(_shortened(report, says))
+    tools.poster.say(report, then=lambda: _ended(folder, report, keep_log=lost))
 
 
 def _make_sure_that_nothing_runs(folder: AttemptFolder) -> None:
@@ -66,27 +89,33 @@ def _make_sure_that_nothing_runs(folder: AttemptFolder) -> None:
         wait(AGAIN_S)
 
 
-def _finished(tail: LogTail) -> int:
-    while True:
+def _finished(tail: LogTail) -> int | str:
+    """Store the whole log; return how many bytes of it were dropped, or why it cannot be."""
+    trouble = ""
+    for _ in range(LOG_TRIES):
         try:
             return tail.finish()
-        except StoreUnusable:
-            wait(AGAIN_S)
+        except StoreUnusable as error:
+            trouble = error.says
+        except OSError as error:
+            trouble = str(error)
+        wait(AGAIN_S)
+    return trouble
 
 
-def _shortened(report: AttemptEnded, dropped: int) -> Remark:
+def _shortened(report: AttemptEnded, says: str) -> Remark:
     return Remark(
         at=report.at, agent=report.agent, job=report.job, attempt=report.attempt,
-        code=Code.LOG_SHORTENED,
-        says=f"{dropped} bytes from the middle of its log were dropped",
+        code=Code.LOG_SHORTENED, says=says,
     )  # fmt: skip
 
 
-def _ended(folder: AttemptFolder, report: AttemptEnded) -> None:
+def _ended(folder: AttemptFolder, report: AttemptEnded, *, keep_log: bool) -> None:
     _try(lambda: folder.mark_ended(report))
     for name in NEEDED_NO_MORE:
         _try(partial((folder.path / name).unlink, missing_ok=True))
-    shutil.rmtree(folder.log, ignore_errors=True)
+    if not keep_log:
+        shutil.rmtree(folder.log, ignore_errors=True)
 
 
 def _try(write: Callable[[], object]) -> None:

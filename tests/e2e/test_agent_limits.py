@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from live_agent import LiveAgent, a_start, until
 
-from cloudwhale.mailbox.box import log_of
+from cloudwhale.mailbox.box import log_of, whole_log_key
 from cloudwhale.mailbox.documents import AttemptStarted, Joined, Remark
 from cloudwhale.mailbox.sealing import new_key_pair, seal
 from cloudwhale.model.reason import Code
@@ -152,3 +152,20 @@ def _files_that_hold(folder: Path, text: bytes) -> list[Path]:
         path for path in folder.rglob("*")
         if path.is_file() and not path.is_fifo() and text in path.read_bytes()
     ]  # fmt: skip
+
+
+def test_logs_that_cannot_be_stored_hold_up_nobody(agent: LiveAgent, tmp_path: Path) -> None:
+    jobs = [f"job-{number}" for number in range(5)]
+    for job in jobs:  # where its whole log belongs, something else is in the way
+        (tmp_path / "mailbox" / whole_log_key(job, 1) / "in the way").mkdir(parents=True)
+    agent.start()
+    for job in jobs:
+        agent.post(a_start(job, command="head -c 3000000 /dev/zero"))
+    agent.post(a_start("next"))
+    assert agent.ended("next").exit_code == 0
+    for job in jobs:
+        assert agent.ended(job).exit_code == 0
+        [remark] = [one for one in agent.all_of(Remark) if one.job == job]
+        assert remark.code is Code.LOG_SHORTENED
+        assert str(agent.folder(job).log) in remark.says
+        assert agent.folder(job).log.is_dir()
