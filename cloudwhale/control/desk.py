@@ -9,7 +9,8 @@ from typing import Self
 
 from cloudwhale import plugins
 from cloudwhale.clock import SystemClock
-from cloudwhale.control.store import open_store, sqlite_url
+from cloudwhale.control.store import open_store
+from cloudwhale.control.store.opening import database_url
 from cloudwhale.host import HostOptions, as_arguments, facts
 from cloudwhale.mailbox.objects import StoreObjects, open_objects
 from cloudwhale.planning.planner import Policies
@@ -53,7 +54,7 @@ class Desk:
 
 def open_desk(settings: Settings, *, may_migrate: bool = False) -> Desk:
     """Open database and mailbox; raise StoreUnusable with a sentence."""
-    url = settings.database or sqlite_url(settings.home)
+    url = database_url(settings)
     store = open_store(url, may_migrate=may_migrate)
     return Desk(settings, SystemClock(), store, open_objects(mailbox_url(settings)))
 

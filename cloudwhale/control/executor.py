@@ -85,7 +85,7 @@ class Executor:
         node = world.nodes.get(job.placement.node) if job.placement is not None else None
         if node is None:
             return None
-        kept = self._store.sealed(job.run) if job.spec.secrets else {}
+        kept: Mapping[str, bytes] = self._store.sealed(job.run) if job.spec.secrets else {}
 
         def order() -> Order:
             return start_order(job, node, self._sealed(job, node, kept), fence=epoch, at=world.now)

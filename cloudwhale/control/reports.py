@@ -85,7 +85,13 @@ class Reading:
         return e.NodeJoined(at=self._now, node=joined)
 
     def _unnamed(self, node: str, report: d.Joined) -> Iterator[e.Event]:
-        """Doubt the orders of attempts that the agent does not know of, or has ended since."""
+        """Doubt the orders of attempts that the agent does not know of, or has ended since.
+
+        An agent that joins for the first time has not read its orders yet.
+        """
+        known = self._nodes.get(node)
+        if known is None or not known.agent:
+            return
         for job in self._on(node):
             if job.order_posted and (job.id, job.attempt) not in report.attempts:
                 yield self._unconfirmed(job)

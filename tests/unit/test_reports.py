@@ -81,9 +81,15 @@ def test_an_agent_that_does_not_name_an_attempt_is_asked_about_it() -> None:
     posted = JOB.but(order_posted=True)
     for attempts, kinds in (((("j", 1),), []), ((), [e.Unconfirmed])):
         report = d.Joined(at=1.0, agent="a", facts=FACTS, public_key="k", attempts=attempts)
-        reading = Reading(a_world([posted]), 5.0)
+        reading = Reading(a_world([posted], [a_node(agent="a-1")]), 5.0)
         _, *doubts = reading.events("host", report.model_dump_json().encode())
         assert [type(event) for event in doubts] == kinds
+
+
+def test_an_agent_that_joins_for_the_first_time_has_not_read_its_orders_yet() -> None:
+    report = d.Joined(at=1.0, agent="a", facts=FACTS, public_key="k").model_dump_json().encode()
+    posted = JOB.but(order_posted=True)
+    assert len(Reading(a_world([posted], [a_node()]), 5.0).events("host", report)) == 1
 
 
 def test_a_draining_node_that_joins_again_still_drains() -> None:
