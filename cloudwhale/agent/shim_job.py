@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import resource
 import select
 import time
 
@@ -245,7 +244,6 @@ class ShimJob:
         return lines[-1][-300:] if lines else ""
 
     def _record(self, how: str, says: str) -> None:
-        used = resource.getrusage(resource.RUSAGE_CHILDREN)
         record: dict[str, Plain] = {
             "how": how,
             "code": self._code,
@@ -253,11 +251,6 @@ class ShimJob:
             "by_itself": self._by_itself,
             "ended_at": time.time(),
             "ran_s": time.monotonic() - self._began,
-            "cpu_s": used.ru_utime + used.ru_stime,
-            "peak_memory_bytes": self._limits.peak_bytes() or used.ru_maxrss * 1024,
-            "memory_guard": self._limits.guard,
-            "limits_say": self._limits.says,
-            "log_bytes": self._log.written,
             "log_unwritten_bytes": self._log.unwritten,
         }
         _fill_room(self._folder, encoded(record), self._log)

@@ -23,15 +23,12 @@ class Limits:
         self._cpu: float | None = wanted.get("cpu")
         self.memory_bytes: int | None = wanted.get("memory_bytes")
         self.folders: list[str] = []
-        self.says = ""
-        """Why control groups are not used; empty when they are, or when nothing is limited."""
         self._memory = ""
         self._version = 0
         groups: Mapping[str, Any] = wanted.get("groups") or {}
         try:
             self._make(groups, name)
-        except OSError as error:
-            self.says = f"{error.strerror}: {error.filename}"
+        except OSError:  # the host lets us make none, or not set them: we watch ourselves
             self.close()
             self.folders, self._memory = [], ""
 
@@ -39,13 +36,6 @@ class Limits:
     def watches(self) -> bool:
         """Say whether nobody but us looks at the job's memory."""
         return self.memory_bytes is not None and not self._memory
-
-    @property
-    def guard(self) -> str:
-        """Say what keeps the job inside its memory."""
-        if self.memory_bytes is None:
-            return "none"
-        return f"cgroup-v{self._version}" if self._memory else "watching"
 
     def enter(self) -> None:
         """Put the calling process under the limits; what it starts inherits them."""
@@ -64,12 +54,6 @@ class Limits:
             if line.startswith("oom_kill "):
                 return int(line.split()[1]) > 0
         return False
-
-    def peak_bytes(self) -> int | None:
-        """Return the most memory that the job ever used; None when no group counted it."""
-        name = "memory.max_usage_in_bytes" if self._version == 1 else "memory.peak"
-        lines = _lines(f"{self._memory}/{name}") if self._memory else []
-        return int(lines[0]) if lines else None
 
     def close(self) -> bool:
         """Remove the groups; False when the kernel still counts a process in one: try again."""
@@ -129,9 +113,6 @@ def _write(path: str, text: str) -> None:
     file = os.open(path, os.O_WRONLY)
     try:
         os.write(file, text.encode())
-    except OSError as error:
-        error.filename = path
-        raise
     finally:
         os.close(file)
 

@@ -86,7 +86,6 @@ class Segments:
         self._number = 0
         self._file = -1
         self._room = 0
-        self.written = 0
         self.unwritten = 0
         """Bytes that the disk did not take."""
         self.newest = b""
@@ -102,7 +101,6 @@ class Segments:
                 if not self._room:
                     self._open_next()
                 count = os.write(self._file, view[: self._room])
-                self.written += count
                 self._room -= count
                 view = view[count:]
         except OSError:
