@@ -1,5 +1,6 @@
 """An agent's own folder on a machine: its lock, its key, how far it has read its orders."""
 
+import errno
 import fcntl
 import json
 import os
@@ -108,9 +109,12 @@ def write_whole(path: Path, text: str, mode: int = 0o644, *, lasting: bool = Fal
 
 
 def flush(folder: Path) -> None:
-    """Make the names in a folder outlast a power cut; raises OSError."""
+    """Make the names in a folder outlast a power cut, where its file system can; raises OSError."""
     opened = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(opened)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
     finally:
         os.close(opened)

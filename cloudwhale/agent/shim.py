@@ -24,6 +24,7 @@ def main(folder: str) -> int:
         os.close(os.open(f"{folder}/begun", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
     except FileExistsError:
         return 0
+    _flush(folder)  # a power cut must not undo this: the job would begin a second time
     # At the end of the path: nothing installed beside us can stand before the standard library.
     sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
     from cloudwhale.agent.shim_job import ShimJob
@@ -33,6 +34,16 @@ def main(folder: str) -> int:
     adopt_orphans()
     ShimJob(folder, decoded(text)).run()
     return 0
+
+
+def _flush(folder: str) -> None:
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    except OSError:
+        pass  # a file system that cannot; what runs now is worth more than what may come
+    finally:
+        os.close(opened)
 
 
 def _taken(lock: int) -> bool:
