@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from live_agent import LiveAgent, a_start, a_stop, until
 
+from cloudwhale.agent.looking import LOOK_EVERY_S
 from cloudwhale.mailbox.documents import CheckpointPublished, Remark
 from cloudwhale.model.job import CheckpointRule
 from cloudwhale.model.reason import Code
@@ -69,11 +70,13 @@ def test_a_job_that_writes_into_one_file_for_ever_publishes_nothing_half_done(
         " f.write(os.urandom(9000)); f.flush(); time.sleep(.01)\\n"
     )
     agent.post(a_start(command=f'printf "{writer}" > w.py; exec python3 w.py'))
-    until(lambda: (agent.folder().path / "checkpoints" / "state").exists(), "it writes")
+    state_file = agent.folder().path / "checkpoints" / "state"
+    pieces = 3 * LOOK_EVERY_S / 0.01  # it takes at least three looks to write so many
+    until(lambda: state_file.exists() and state_file.stat().st_size > 9000 * pieces, "it writes")
     assert agent.all_of(CheckpointPublished) == []
     (agent.folder().work / "stop").touch()
     agent.ended()
-    state = (agent.folder().path / "checkpoints" / "state").read_bytes()
+    state = state_file.read_bytes()
     checkpoint = agent.published().checkpoint
     assert checkpoint.size_bytes == len(state)
     assert agent.objects.get(checkpoint.manifest.replace("manifest.json", "000000")) == state

@@ -12,7 +12,11 @@ from cloudwhale.mailbox.documents import (
     AttemptStarted,
     Joined,
     LeaveOrder,
+    Left,
 )
+
+NOBODY = 2**22 + 1
+"""A process id above what the kernel gives out."""
 
 
 def test_an_agent_that_was_killed_is_succeeded_by_one_that_goes_on(agent: LiveAgent) -> None:
@@ -212,12 +216,16 @@ def test_a_newer_attempt_waits_for_nobody_and_is_refused_while_the_older_runs(
     assert agent.ended().how == "stopped"
 
 
-def test_an_agent_whose_starter_is_gone_stays_while_it_has_work(agent: LiveAgent) -> None:
-    agent.options = ["--parent=1"]
+def test_an_agent_whose_starter_is_gone_stays_while_it_has_work_and_then_goes(
+    agent: LiveAgent,
+) -> None:
+    agent.program = "impatient_agent"
+    agent.options = [f"--parent={NOBODY}"]
+    agent.post(a_start(command="sleep 1.5"))
     agent.start()
-    agent.post(a_start(command="sleep 0.3"))
-    assert agent.ended().exit_code == 0
-    assert agent.process.poll() is None
+    assert (agent.ended().how, agent.ended().exit_code) == ("exited", 0)
+    assert agent.process.wait(timeout=20.0) == 0
+    assert len(agent.all_of(Left)) == 1
 
 
 def test_an_order_to_leave_is_taken_back_by_the_next_order_to_start(agent: LiveAgent) -> None:
