@@ -39,7 +39,7 @@ def next_turn(attempt: Attempt, event: seen.OfOneAttempt, now: Instant, agent: s
     """Return the attempt after an event of it; an event that comes too late changes nothing."""
     match event:
         case seen.Prepared() if attempt.phase is Phase.PREPARING:
-            return replace(attempt, phase=Phase.STARTING), (StartShim(attempt.key),)
+            return _prepared(attempt, event, now, agent)
         case seen.CannotStart() if attempt.phase in (Phase.PREPARING, Phase.STARTING):
             exit = ExitRecord(how=event.how, code=None, ended_at=now, says=event.says)
             return closed(attempt, exit, now, agent)
@@ -140,6 +140,18 @@ def saved(
     )  # fmt: skip
 
 
+def _prepared(attempt: Attempt, event: seen.Prepared, now: Instant, agent: str) -> Turn:
+    ready = replace(attempt, phase=Phase.STARTING)
+    if event.instead is None:
+        return ready, (StartShim(attempt.key),)
+    remark = Remark(
+        at=now, agent=agent, job=attempt.order.job, attempt=attempt.order.attempt,
+        code=Code.RESTORE_FAILED, says=event.says,
+    )  # fmt: skip
+    ready = replace(ready, order=attempt.order.but(restore=event.instead))
+    return ready, (Post(remark), StartShim(attempt.key))
+
+
 def _begun(attempt: Attempt, at: Instant, now: Instant, agent: str) -> Turn:
     running = replace(
         attempt,
@@ -209,13 +221,16 @@ def _published(
     attempt: Attempt, checkpoint: Checkpoint, now: Instant, agent: str
 ) -> tuple[Attempt, tuple[Action, ...]]:
     keep = max(1, attempt.order.checkpoint.keep)
-    everything = (*attempt.published, checkpoint)
+    restored = attempt.order.restore
+    # What it began from counts until as many of its own are there; then all older ones go with it.
+    first = (restored,) if restored is not None and len(attempt.published) < keep else ()
+    everything = (*first, *attempt.published, checkpoint)
     told: tuple[Action, ...] = (Post(saved(attempt, checkpoint, now, agent)),)
     if len(everything) > keep:
         told = (*told, Forget(attempt.key, everything[:-keep]))
     kept = replace(
         attempt,
-        published=everything[-keep:],
+        published=(*attempt.published, checkpoint)[-keep:],
         seq=max(attempt.seq, checkpoint.seq),
         publish_at=now + attempt.order.checkpoint.every_s,
     )

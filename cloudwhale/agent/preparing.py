@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from cloudwhale.agent.attempts import AttemptFolder
-from cloudwhale.agent.restoring import Broken, restore
+from cloudwhale.agent.restoring import Broken, others, restore
 from cloudwhale.agent.seen import CannotStart, Prepared
 from cloudwhale.clock import wait
 from cloudwhale.mailbox.documents import StartOrder
@@ -81,12 +81,35 @@ def _prepared(order: StartOrder, folder: AttemptFolder, objects: Objects) -> Pre
 def _restored(
     checkpoint: Checkpoint, checkpoints: Path, folder: AttemptFolder, objects: Objects
 ) -> Prepared | CannotStart:
+    """Restore a checkpoint; where it is damaged or gone, the newest of the job that is whole."""
     try:
-        _patiently(lambda: restore(checkpoint, checkpoints, folder.path / "restoring", objects))
+        try:
+            _fetched(checkpoint, checkpoints, folder, objects)
+        except Broken as trouble:
+            return _restored_other(checkpoint, checkpoints, folder, objects, str(trouble))
     except (Broken, StoreUnusable, OSError) as trouble:
         why = cannot(folder, trouble)
         return why if why.how == "disk-full" else CannotStart(why.key, "restore-failed", why.says)
     return Prepared(folder.key)
+
+
+def _restored_other(
+    checkpoint: Checkpoint, checkpoints: Path, folder: AttemptFolder, objects: Objects, why: str
+) -> Prepared:
+    for other in _patiently(lambda: tuple(others(checkpoint, folder.key, objects))):
+        try:
+            _fetched(other, checkpoints, folder, objects)
+        except Broken:
+            continue
+        says = f"{why}; {other.name} of attempt {other.attempt} was restored instead"
+        return Prepared(folder.key, other, says)
+    raise Broken(why)
+
+
+def _fetched(
+    checkpoint: Checkpoint, checkpoints: Path, folder: AttemptFolder, objects: Objects
+) -> None:
+    _patiently(lambda: restore(checkpoint, checkpoints, folder.path / "restoring", objects))
 
 
 def _unpacked(key: str, folder: AttemptFolder, objects: Objects) -> None:

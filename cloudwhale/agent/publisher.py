@@ -86,11 +86,20 @@ class Publisher:
                 shutil.rmtree(self._still, ignore_errors=True)
 
     def forget(self, checkpoints: Sequence[Checkpoint]) -> None:
-        """Delete checkpoints from the store, manifest first; what it keeps is only wasted room."""
+        """Delete checkpoints from the store, manifest first; what it keeps is only wasted room.
+
+        With one of an earlier attempt go all of earlier attempts: it was the newest of them.
+        """
+        job, attempt = self._folder.key
+        folders = {os.path.dirname(one.manifest) for one in checkpoints}
         try:
-            for checkpoint in checkpoints:
-                self._objects.delete([checkpoint.manifest])
-                self._objects.delete(self._objects.keys(os.path.dirname(checkpoint.manifest)))
+            if any(one.attempt < attempt for one in checkpoints):
+                keys = self._objects.keys(f"checkpoints/{job}")
+                known = {os.path.dirname(key) for key in keys}
+                folders |= {one for one in known if _is_before(attempt, one)}
+            for folder in sorted(folders):
+                self._objects.delete([f"{folder}/manifest.json"])
+                self._objects.delete(self._objects.keys(folder))
         except StoreUnusable:
             return
         with self._turn:
@@ -201,6 +210,11 @@ class Publisher:
             write_whole(self._folder.ledger, json.dumps(record))
         except OSError:
             pass  # a full disk must not keep us from publishing; the store itself is asked too
+
+
+def _is_before(attempt: int, folder: str) -> bool:
+    number = os.path.basename(folder).partition("-")[0]
+    return number.isdecimal() and int(number) < attempt
 
 
 def _known(folder: AttemptFolder) -> dict[str, str]:

@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 
 from pydantic import ValidationError
 
+from cloudwhale.agent.seen import Key
 from cloudwhale.mailbox.documents import Manifest, ManifestFile
 from cloudwhale.mailbox.objects import Objects
 from cloudwhale.model.job import Checkpoint
@@ -32,6 +33,31 @@ def restore(checkpoint: Checkpoint, into: Path, staging: Path, objects: Objects)
             _move(one, into / one.name)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
+
+
+def others(checkpoint: Checkpoint, before: Key, objects: Objects) -> Iterator[Checkpoint]:
+    """Return the job's other published checkpoints, newest first; of attempts before this one.
+
+    Raise StoreUnusable.
+    """
+    job, attempt = before
+    found: list[tuple[int, int, str]] = []
+    for key in objects.keys(f"checkpoints/{job}"):
+        numbers = key.split("/")[-2].split("-")
+        if key.endswith("/manifest.json") and all(one.isdecimal() for one in numbers):
+            found.append((int(numbers[0]), int(numbers[-1]), key))
+    for number, seq, key in sorted(found, reverse=True):
+        if number >= attempt or key == checkpoint.manifest:
+            continue
+        try:
+            manifest = Manifest.model_validate_json(objects.get(key) or b"")
+        except ValidationError:
+            continue
+        yield Checkpoint(
+            attempt=number, seq=seq, name=manifest.name,
+            size_bytes=sum(file.size_bytes for file in manifest.files),
+            saved_at=manifest.at, manifest=key,
+        )  # fmt: skip
 
 
 def _manifest(checkpoint: Checkpoint, objects: Objects) -> Manifest:

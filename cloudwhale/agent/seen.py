@@ -89,6 +89,10 @@ class OfAttempt:
 class Prepared(OfAttempt):
     """Working directory, checkpoint and secrets are in place."""
 
+    instead: Checkpoint | None = None
+    """What was restored, as the one that was ordered could not be."""
+    says: str = ""
+
 
 @dataclass(frozen=True, slots=True)
 class CannotStart(OfAttempt):

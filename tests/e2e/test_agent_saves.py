@@ -116,6 +116,43 @@ def test_a_checkpoint_that_is_damaged_in_the_store_is_not_restored(
     assert "is damaged" in end.says
 
 
+def test_where_the_newest_checkpoint_is_damaged_the_one_before_is_restored(
+    agent: LiveAgent, tmp_path: Path
+) -> None:
+    agent.start()
+    agent.post(a_start(command=SAVE + "save 1; until [ -e go ]; do sleep 0.05; done; save 2"))
+    agent.published()
+    (agent.folder().work / "go").touch()
+    agent.ended()
+    newest = agent.published(2).checkpoint
+    (tmp_path / "mailbox" / newest.manifest).with_name("000000").write_text("3\n")
+    agent.post(a_start(attempt=2, command="cat $CLOUDWHALE_CHECKPOINT_DIR/*", restore=newest))
+    assert agent.ended(attempt=2).exit_code == 0
+    assert agent.log(attempt=2) == b"1\n"
+    [remark] = agent.all_of(Remark)
+    assert remark.says.endswith("step-1 of attempt 1 was restored instead")
+
+
+def test_the_checkpoints_of_earlier_attempts_do_not_pile_up(agent: LiveAgent) -> None:
+    rule = CheckpointRule(every_s=0.1, keep=2)
+    two = SAVE + "save 1; sleep 1.2; save 2"
+    agent.start()
+    agent.post(a_start(command=two, checkpoint=rule))
+    agent.ended()
+    first = agent.published(2).checkpoint
+    agent.post(a_start(command=SAVE + "sleep 0.1; save 3; sleep 1.2; save 4", checkpoint=rule,
+                       attempt=2, restore=first))  # fmt: skip
+    agent.ended(attempt=2)
+    own = [one.checkpoint.manifest for one in agent.all_of(CheckpointPublished)
+           if one.attempt == 2]  # fmt: skip
+    assert len(own) == 2
+
+    def left() -> list[str]:
+        return [key for key in agent.objects.keys("checkpoints") if key.endswith(".json")]
+
+    until(lambda: left() == sorted(own), "what attempt 1 had saved is gone")
+
+
 def test_a_checkpoint_that_is_gone_from_the_store_is_not_restored(agent: LiveAgent) -> None:
     agent.start()
     agent.post(a_start(command=SAVE + "save 1"))

@@ -69,6 +69,29 @@ def test_the_oldest_go_once_more_than_asked_for_are_kept() -> None:
     assert [[one.seq for one in forget.checkpoints] for forget in forgotten] == [[1], [2]]
 
 
+def test_what_an_attempt_began_from_goes_once_enough_of_its_own_are_kept() -> None:
+    began_from = a_checkpoint(9, saved_at=1.0)
+    agent = Told().running(attempt=2, restore=began_from)
+    forgotten: list[Forget] = []
+    for seq in (1, 2, 3):
+        agent.pass_(100.0)
+        key = ("job", 2)
+        agent.tell(seen.Whole(key, f"step-{seq}", agent.now))
+        mine = a_checkpoint(seq, agent.now).but(attempt=2)
+        forgotten += of(Forget, agent.tell(seen.Published(key, mine)))
+    gone = [[(one.attempt, one.seq) for one in forget.checkpoints] for forget in forgotten]
+    assert gone == [[(1, 9)], [(2, 1)]]
+
+
+def test_an_attempt_that_was_given_another_checkpoint_says_so() -> None:
+    agent = Told(start(attempt=3, restore=a_checkpoint().but(attempt=2)))
+    key = ("job", 3)
+    agent.tell(seen.Prepared(key, a_checkpoint(4), "it is damaged"), seen.Began(key, 1.0))
+    [remark], [started] = agent.reports(Remark), agent.reports(AttemptStarted)
+    assert (remark.code, remark.says) == (Code.RESTORE_FAILED, "it is damaged")
+    assert started.resumed_from == 1
+
+
 def test_a_rule_to_keep_none_keeps_one() -> None:
     agent = Told().running(checkpoint=CheckpointRule(every_s=1.0, keep=0))
     agent.pass_(5.0)
