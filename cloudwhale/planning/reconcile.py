@@ -132,20 +132,14 @@ def _unposted(job: Job) -> Iterator[p.Step]:
         yield p.PostStart(job=job.id, attempt=job.attempt)
 
 
-def ran_s(job: Job, now: Instant) -> Seconds:
-    """Return how long the job has run, all attempts together."""
-    current = max(0.0, now - job.started_at) if job.started_at is not None else 0.0
-    return job.run_s + current
-
-
 def _over_limit(job: Job, now: Instant) -> Iterator[p.Step]:
     limit_s = job.spec.max_duration_s
     if job.state is not JobState.RUNNING or job.wish is not None or limit_s is None:
         return
-    if ran_s(job, now) >= limit_s:
+    if job.ran_s(now) >= limit_s:
         reason = Reason(
             code=Code.MAX_DURATION,
-            says=f"has run for {ran_s(job, now):.0f} s; its max_duration is {limit_s:g} s",
+            says=f"has run for {job.ran_s(now):.0f} s; its max_duration is {limit_s:g} s",
             change="raise max_duration and submit it again",
         )
         yield p.AskToStop(job=job.id, attempt=job.attempt, wish="limit", reason=reason)
@@ -221,5 +215,5 @@ def _job_judged_at(job: Job, now: Instant) -> Instant | None:
     limit_s = job.spec.max_duration_s
     limit_at = None
     if limit_s is not None and job.state is JobState.RUNNING and job.wish is None:
-        limit_at = _once(limit_s - ran_s(job, now), now)
+        limit_at = _once(limit_s - job.ran_s(now), now)
     return earliest(*(at for at in (limit_at, _late_at(job)) if at is not None and at > now))
