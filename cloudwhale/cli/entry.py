@@ -12,7 +12,6 @@ from typing import Self
 from cloudwhale.cli.exits import Exit, for_error
 from cloudwhale.spi.errors import CloudwhaleError, IllegalTransition
 
-
 # Importing makes a hundred thousand objects that live for ever; looking through them for garbage
 # again and again costs a twentieth of a command's start.
 GARBAGE_AFTER = 20_000
