@@ -3,7 +3,7 @@
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -88,7 +88,7 @@ class AttemptFolder:
         return True
 
     @contextmanager
-    def fenced(self) -> Iterator[bool]:
+    def fenced(self) -> Generator[bool, None, None]:
         """Keep shims from beginning meanwhile; False when one has begun. Raise OSError.
 
         One that is late gives up after a moment; then another can be started.

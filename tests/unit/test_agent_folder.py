@@ -206,7 +206,7 @@ def test_a_folder_without_an_order_is_of_an_agent_that_died_before_it_accepted(
 def test_files_of_another_version_are_read_as_far_as_they_can_be(tmp_path: Path) -> None:
     folder = AttemptFolder(tmp_path, ("job", 2))
     folder.accept(a_start(attempt=2))
-    newer = {
+    newer: dict[str, dict[str, object]] = {
         "pids.json": {"shim": 1, "shim_started": 2, "job": 3, "job_started": 4, "boot": "b",
                       "began_at": 5.0, "groups": [], "mood": "good"},
         "stop.json": {"signal": "SIGTERM", "grace_s": 4.0, "why": "why", "mood": "good"},
