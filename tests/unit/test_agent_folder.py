@@ -89,11 +89,14 @@ def test_no_shim_begins_in_a_folder_that_is_being_prepared(
     lived: list[bool] = []
 
     class Watched(StoreObjects):
+        def __init__(self, objects: StoreObjects) -> None:
+            super().__init__(objects._store)
+
         def get_file(self, key: str, path: Path) -> str | None:
             lived.append(folder.shim_lives())  # the lock is taken: a shim would go
             return super().get_file(key, path)
 
-    told = preparing.prepare(a_start(workdir=key), folder, Watched(objects._store))
+    told = preparing.prepare(a_start(workdir=key), folder, Watched(objects))
     assert told == Prepared(("job", 1))
     assert lived == [True]
     assert not folder.shim_lives()
