@@ -4,6 +4,9 @@ import threading
 from collections.abc import Callable
 from queue import SimpleQueue
 
+from cloudwhale.clock import wait
+from cloudwhale.model.units import Seconds
+
 THREADS = 4  # uploads of different jobs overlap; more would only share the same disk and line
 
 
@@ -14,14 +17,24 @@ class Pool:
         self._waiting: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._idle = threading.Semaphore(0)
+        self._turn = threading.Lock()
+        self._undone = 0
+        self._emptied = threading.Event()
 
     def do(self, task: Callable[[], object]) -> None:
         """Do something soon; what it raises ends the agent: it has no place to go."""
+        with self._turn:
+            self._undone += 1
+            self._emptied.clear()
         if not self._idle.acquire(blocking=False) and len(self._threads) < THREADS:
             thread = threading.Thread(target=self._live, name="pool", daemon=True)
             self._threads.append(thread)
             thread.start()
         self._waiting.put(task)
+
+    def drain(self, at_most_s: Seconds) -> bool:
+        """Wait until everything is done; False when that takes longer."""
+        return self._undone == 0 or wait(at_most_s, self._emptied)
 
     def close(self) -> None:
         """Begin nothing more; what is under way is not waited for."""
@@ -31,4 +44,8 @@ class Pool:
     def _live(self) -> None:
         while (task := self._waiting.get()) is not None:
             task()
+            with self._turn:
+                self._undone -= 1
+                if self._undone == 0:
+                    self._emptied.set()
             self._idle.release()

@@ -35,6 +35,7 @@ from cloudwhale.spi.clock import Clock
 from cloudwhale.spi.errors import StoreUnusable
 
 LAND_S: Seconds = 20.0  # of the 30 that a provider waits for us: the rest is for the last uploads
+LAST_ENDS_S: Seconds = 3.0
 GOODBYE_S: Seconds = 5.0
 SLEPT_S: Seconds = 15.0  # a loop that is so late did not run at all
 STORE_AGAIN_S: Seconds = 2.0
@@ -108,6 +109,7 @@ class Rim:
             self._turn()
         self._orders.close()
         self._tools.logs.close()
+        self._tools.pool.drain(LAST_ENDS_S)  # what has ended is said before the goodbye
         self._tools.poster.say(Left(at=self._clock.now(), agent=self._charge.agent))
         self._tools.poster.drain(GOODBYE_S)
         self._tools.poster.close()
