@@ -35,12 +35,17 @@ def argv(*words: str) -> list[str]:
 
 
 def timed(home: Path, *words: str, cwd: Path | None = None) -> Took:
-    """Run a command to its end; its children are not counted."""
+    """Run cloudwhale to its end; its children are not counted."""
+    return timed_words(argv(*words), cwd or home, environment(home))
+
+
+def timed_words(words: list[str], cwd: Path, env: dict[str, str] | None = None) -> Took:
+    """Run any command to its end; its children are not counted."""
     begun = time.perf_counter()
     process = subprocess.Popen(
-        argv(*words),
-        env=environment(home),
-        cwd=cwd or home,
+        words,
+        env=env,
+        cwd=cwd,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
