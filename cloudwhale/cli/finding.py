@@ -1,6 +1,7 @@
 """What a word on the command line means: a job's id, the beginning of one, a name, a run."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from cloudwhale.cli.exits import NotFound
 from cloudwhale.model.job import LIVE, Job, JobState
@@ -22,24 +23,39 @@ def one_job(store: Store, word: str) -> Job:
     return found[0]
 
 
-def live_jobs(store: Store, words: Sequence[str]) -> list[Job]:
-    """Return the jobs that words mean and that have not ended; raise NotFound.
+@dataclass(frozen=True, slots=True)
+class Named:
+    """The jobs that some words mean."""
+
+    living: tuple[Job, ...]
+    ended: tuple[Job, ...]
+    """One for each word that means only jobs that have ended: the newest of them."""
+
+
+def named_jobs(store: Store, words: Sequence[str]) -> Named:
+    """Return the jobs that words mean; raise NotFound when one means nothing, or none lives.
 
     A word that names a run means all its jobs.
     """
-    jobs: dict[str, Job] = {}
+    living: dict[str, Job] = {}
+    ended: dict[str, Job] = {}
     for word in words:
         found = _all_named(store, word)
         if not found:
             raise _no_job(store, word)
         live = [job for job in found if not job.ended]
         if not live:
-            raise NotFound(
-                f"{found[0].id} has ended already: it was {found[0].state}.",
-                "`cloudwhale ps` shows what lives.",
-            )
-        jobs |= {job.id: job for job in live}
-    return list(jobs.values())
+            ended[found[0].id] = found[0]
+        living |= {job.id: job for job in live}
+    if not living:
+        says = ", ".join(ended_words(job) for job in ended.values())
+        raise NotFound(f"{says}.", "`cloudwhale ps` shows what lives.")
+    return Named(tuple(living.values()), tuple(ended.values()))
+
+
+def ended_words(job: Job) -> str:
+    """Say that a job has ended, and how."""
+    return f"{job.id} has ended already: it was {job.state}"
 
 
 def _all_named(store: Store, word: str) -> Sequence[Job]:

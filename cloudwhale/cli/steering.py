@@ -1,9 +1,10 @@
 """The commands that ask something of jobs: cancel, pause, resume."""
 
+import sys
 from collections.abc import Callable, Sequence
 
 from cloudwhale.cli.exits import Exit, NotFound
-from cloudwhale.cli.finding import live_jobs
+from cloudwhale.cli.finding import Named, ended_words, named_jobs
 from cloudwhale.cli.looking import desk_here
 from cloudwhale.cli.output import emit, say
 from cloudwhale.control.desk import Desk
@@ -29,14 +30,15 @@ def pause(words: Sequence[str], as_json: bool) -> int:
 def resume(words: Sequence[str], as_json: bool) -> int:
     """Ask for paused or parked jobs to go on."""
     with desk_here() as desk:
-        jobs = live_jobs(desk.store, words)
-        idle = [job for job in jobs if _can_resume(job)]
+        named = named_jobs(desk.store, words)
+        idle = tuple(job for job in named.living if _can_resume(job))
         if not idle:
+            first = named.living[0]
             raise NotFound(
-                f"{jobs[0].id} is {jobs[0].state}: there is nothing to resume.",
+                f"{first.id} is {first.state}: there is nothing to resume.",
                 "Only paused and parked jobs can be resumed; `cloudwhale ps --state paused`.",
             )
-        return _append(desk, idle, as_json, "go on", _resume)
+        return _append(desk, Named(idle, named.ended), as_json, "go on", _resume)
 
 
 def _can_resume(job: Job) -> bool:
@@ -46,12 +48,15 @@ def _can_resume(job: Job) -> bool:
 
 def _ask(words: Sequence[str], as_json: bool, what: str, asks: Asks) -> int:
     with desk_here() as desk:
-        return _append(desk, live_jobs(desk.store, words), as_json, what, asks)
+        return _append(desk, named_jobs(desk.store, words), as_json, what, asks)
 
 
-def _append(desk: Desk, jobs: Sequence[Job], as_json: bool, what: str, asks: Asks) -> int:
+def _append(desk: Desk, named: Named, as_json: bool, what: str, asks: Asks) -> int:
     now = desk.clock.now()
+    jobs = named.living
     desk.store.append([asks(now, job.id, desk.settings.user) for job in jobs])
+    for job in named.ended:
+        say(ended_words(job), sys.stderr)
     if as_json:
         emit({"asked": what, "jobs": [{"id": job.id, "state": job.state.value} for job in jobs]})
         return Exit.DONE

@@ -9,7 +9,7 @@ from makers import a_job
 from cloudwhale.cli import asking, presence
 from cloudwhale.cli.asking import Goodbye
 from cloudwhale.cli.exits import NotFound, WrongUsage
-from cloudwhale.cli.finding import live_jobs, one_job, one_run, work_is_left
+from cloudwhale.cli.finding import named_jobs, one_job, one_run, work_is_left
 from cloudwhale.cli.following import Told
 from cloudwhale.cli.interrupts import Interrupts
 from cloudwhale.cli.presence import must_be_sure
@@ -44,21 +44,27 @@ def test_a_job_is_found_by_id_beginning_or_name(word: str) -> None:
 def test_a_name_means_the_newest_job_or_all_of_them() -> None:
     store = a_store()
     assert one_job(store, "new").id in ("new-bbbbbb", "new-cccccc")
-    assert {job.id for job in live_jobs(store, ["new"])} == {"new-bbbbbb", "new-cccccc"}
+    assert {job.id for job in named_jobs(store, ["new"]).living} == {"new-bbbbbb", "new-cccccc"}
 
 
 def test_a_run_means_all_its_jobs() -> None:
-    assert len(live_jobs(a_store(), ["run-1"])) == 2
+    assert len(named_jobs(a_store(), ["run-1"]).living) == 2
 
 
 def test_a_job_named_twice_is_asked_once() -> None:
-    assert len(live_jobs(a_store(), ["new-bbbbbb", "new", "run-1"])) == 2
+    assert len(named_jobs(a_store(), ["new-bbbbbb", "new", "run-1"]).living) == 2
 
 
 def test_a_job_that_has_ended_cannot_be_steered() -> None:
     with pytest.raises(NotFound) as wrong:
-        live_jobs(a_store(), ["old"])
+        named_jobs(a_store(), ["old"])
     assert "old-aaaaaa has ended already: it was cancelled" in wrong.value.says
+
+
+def test_a_job_that_has_ended_does_not_keep_others_from_being_steered() -> None:
+    named = named_jobs(a_store(), ["old", "new-bbbbbb"])
+    assert [job.id for job in named.living] == ["new-bbbbbb"]
+    assert [job.id for job in named.ended] == ["old-aaaaaa"]
 
 
 def test_what_is_not_found_comes_with_what_there_is() -> None:
