@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import pytest
 
 from cloudwhale.clock import SystemClock, wait
 from cloudwhale.control.store import open_store, sqlite_url
@@ -143,7 +144,10 @@ class Terminal:
     """A command on a terminal of its own: what it shows, and keys for it."""
 
     def __init__(self, shell: Shell, *words: str) -> None:
-        self._master, slave = pty.openpty()
+        try:
+            self._master, slave = pty.openpty()
+        except OSError as error:
+            pytest.skip(f"this host gives no pseudo-terminal: {error}")
         self.process = subprocess.Popen(
             [*COMMAND, *words], cwd=shell.folder, env=shell.environment,
             stdin=slave, stdout=slave, stderr=slave, start_new_session=True,

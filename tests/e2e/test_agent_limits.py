@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from live_agent import LiveAgent, a_start, until
 
+from cloudwhale.host import Hierarchies
 from cloudwhale.mailbox.box import log_of, whole_log_key
 from cloudwhale.mailbox.documents import AttemptStarted, Joined, Remark
 from cloudwhale.mailbox.sealing import new_key_pair, seal
@@ -113,7 +114,17 @@ def test_the_key_that_opens_secrets_is_ours_alone(agent: LiveAgent) -> None:
     assert (agent.home / "nodes" / "host" / "key.json").stat().st_mode & 0o777 == 0o600
 
 
+def needs_groups(controller: str) -> None:
+    """Skip where no control group can be made, with the reason."""
+    hierarchies = Hierarchies.of_this_process()
+    if os.geteuid() != 0 or not (hierarchies.lineage(controller) or hierarchies.lineage("")):
+        pytest.skip(
+            f"no control group for {controller} can be made here: not root, or none mounted"
+        )
+
+
 def test_a_job_that_needs_more_memory_than_it_asked_for_is_out_of_memory(agent: LiveAgent) -> None:
+    needs_groups("memory")
     agent.start()
     agent.post(a_start(command=f'python3 -c "{EATER}" 500; exit $?', memory_gib=0.1))
     end = agent.ended()
@@ -137,8 +148,7 @@ def test_where_no_group_can_be_made_memory_is_watched(agent: LiveAgent) -> None:
 
 @pytest.mark.root
 def test_a_job_gets_the_cpu_that_it_asked_for_and_no_more(agent: LiveAgent) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("only root can make control groups here")
+    needs_groups("cpu")
     agent.start()
     spin = base64.b64encode(SPIN.encode()).decode()
     agent.post(a_start(command=f"echo {spin} | base64 -d > s.py; python3 s.py", cpu=0.2))

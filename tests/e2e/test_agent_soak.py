@@ -60,4 +60,5 @@ def _check(agent: LiveAgent, number: int, runs: Path, *, was_stopped: bool) -> N
         return
     assert (ends, times) == ({("exited", number % 3)}, 1)
     assert agent.log(job) == f"word {number}\n".encode()
-    assert seqs == {1}
+    # A number that was used when the agent died is not used again: one checkpoint, any number.
+    assert len(seqs) == 1

@@ -67,4 +67,7 @@ def test_where_no_table_can_be_read_nothing_is_refused() -> None:
 
 
 def test_this_hosts_own_table_is_understood() -> None:
-    assert file_system(Path("/"), mount_table())[0] == "/"
+    table = mount_table()
+    # A chroot's table need not name its own root.
+    expected = "/" if any(line.split()[4] == "/" for line in table.splitlines()) else ""
+    assert file_system(Path("/"), table)[0] == expected

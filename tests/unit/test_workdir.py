@@ -39,7 +39,9 @@ def packed(folder: Path, *leave_out: Path) -> list[str]:
     shutil.rmtree(there, ignore_errors=True)
     pack(folder, archive, leave_out)
     with tarfile.open(archive) as tar:
-        tar.extractall(there, filter="data")
+        # Debian 12's Python 3.11.2 has no extraction filters yet; what is packed passes them.
+        strictly = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+        tar.extractall(there, **strictly)  # type: ignore[arg-type]
     return sorted(
         os.path.relpath(os.path.join(root, name), there)
         for root, _, names in os.walk(there)
