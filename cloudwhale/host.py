@@ -1,6 +1,7 @@
 """What this host has for jobs, counted in one way by its provider and by its agent."""
 
 import argparse
+import math
 import os
 import re
 import shutil
@@ -40,7 +41,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def options_from(arguments: argparse.Namespace) -> HostOptions:
-    """Return what a parsed command line says; raise SettingsError for a label without a value."""
+    """Return what a parsed command line says; raise SettingsError for what none has."""
+    for name, amount in (("--cpu", arguments.cpu), ("--memory-gib", arguments.memory_gib)):
+        if amount is not None and not 0 < amount < math.inf:
+            raise SettingsError(
+                f"{name} must be a number above 0, and {amount} is not",
+                "Write digits, like 4, or leave it out: all of the host is used then.",
+            )
     labels: dict[str, str] = {}
     for label in arguments.label:
         key, equals, value = label.partition("=")

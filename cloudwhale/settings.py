@@ -9,7 +9,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 from pydantic import Field, ValidationError
 
@@ -18,6 +18,17 @@ from cloudwhale.model.value import Value
 from cloudwhale.spi.errors import SettingsError
 
 PREFIX = "CLOUDWHALE_"
+
+Amount: TypeAlias = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+_WANTED = {
+    "budget_soft_share": "a share above 0 and at most 1, like 0.9",
+    "cpu": "a number above 0, like 4 or 0.5",
+    "memory_gib": "a number of GiB above 0, like 16",
+    "attempt_lease_s": "a number of seconds above 0, like 600",
+    "clock_skew_s": "a number of seconds, 0 or more, like 30",
+}
+"""What a setting must be, in words."""
 
 
 class Settings(Value):
@@ -33,9 +44,9 @@ class Settings(Value):
     """Name of this host; empty: its host name."""
     devices: tuple[str, ...] = ()
     """Declared stand-ins for hosts without GPUs: "2x RTX4090 24GB"."""
-    cpu: float | None = None
+    cpu: Amount | None = None
     """CPUs of this host that jobs may use; None: all."""
-    memory_gib: float | None = None
+    memory_gib: Amount | None = None
     """Memory of this host that jobs may use; None: all."""
     labels: dict[str, str] = {}
     """What jobs may ask of this host with `where`; in the environment `rack=a,disk=fast`."""
@@ -45,9 +56,9 @@ class Settings(Value):
     """Policy that says which of the places that fit is best."""
     seed: int = 0
     """What policies draw from; the same seed gives the same plans."""
-    attempt_lease_s: Seconds = 600.0
+    attempt_lease_s: Seconds = Field(600.0, gt=0, allow_inf_nan=False)
     """Silence of the store or the agent after which an attempt counts as lost."""
-    clock_skew_s: Seconds = 30.0
+    clock_skew_s: Seconds = Field(30.0, ge=0, allow_inf_nan=False)
     """How far two clocks may differ."""
     budget_soft_share: float = Field(0.9, gt=0, le=1)
     """Share of a budget at which nothing new is rented any more."""
@@ -132,6 +143,8 @@ def _checked(found: dict[str, Any], origin: dict[str, str]) -> Settings:
         first = error.errors()[0]
         key = str(first["loc"][0])
         raise SettingsError(
-            f"{origin.get(key, key)}: {key} = {first['input']!r}: {first['msg']}"
+            f"{origin.get(key, key)}: {key} must be {_WANTED.get(key, 'something else')}, "
+            f"and {first['input']!r} is not",
+            "Write it so, or remove it; the default holds then.",
         ) from error
     return settings.but(home=settings.home.expanduser().absolute())

@@ -1,9 +1,13 @@
 """Settings: which of several sources holds, and how a wrong one is refused."""
 
+import argparse
+import json
+import math
 from pathlib import Path
 
 import pytest
 
+from cloudwhale.host import HostOptions, add_arguments, options_from
 from cloudwhale.settings import Settings, load
 from cloudwhale.spi.errors import SettingsError
 
@@ -60,3 +64,42 @@ def test_a_soft_line_lies_within_the_budget(tmp_path: Path, share: str) -> None:
 def test_a_setting_that_nobody_knows_is_refused_with_the_nearest(tmp_path: Path) -> None:
     (tmp_path / "cloudwhale.toml").write_text('scoer = "best-fit"\n')
     assert "score" in refused(tmp_path).remedy
+
+
+@pytest.mark.parametrize("key", ["CPU", "MEMORY_GIB", "ATTEMPT_LEASE_S"])
+@pytest.mark.parametrize("text", ["nan", "inf", "0", "-4", "many"])
+def test_an_amount_is_finite_and_above_0(tmp_path: Path, key: str, text: str) -> None:
+    wrong = refused(tmp_path, **{key: text})
+    assert f"$CLOUDWHALE_{key}: {key.lower()} must be a number" in wrong.says
+    assert "above 0" in wrong.says and repr(text) in wrong.says
+    assert wrong.remedy
+
+
+def test_clocks_may_agree_but_not_by_less_than_nothing(tmp_path: Path) -> None:
+    assert loaded(tmp_path, CLOCK_SKEW_S="0").clock_skew_s == 0
+    for text in ("nan", "inf", "-1"):
+        assert "0 or more" in refused(tmp_path, CLOCK_SKEW_S=text).says
+
+
+def test_an_amount_in_a_file_is_refused_with_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "cloudwhale.toml"
+    file.write_text("cpu = nan\n")
+    assert str(file) in refused(tmp_path).says
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "0", "-4"])
+@pytest.mark.parametrize("name", ["--cpu", "--memory-gib"])
+def test_a_host_is_not_given_an_amount_that_none_has(name: str, text: str) -> None:
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    with pytest.raises(SettingsError) as caught:
+        options_from(parser.parse_args([f"{name}={text}"]))
+    assert name in caught.value.says and caught.value.remedy
+
+
+@pytest.mark.parametrize("amount", [math.nan, math.inf])
+def test_what_a_value_writes_it_reads_again(amount: float) -> None:
+    written = HostOptions(cpu=amount).model_dump_json()
+    assert repr(HostOptions.model_validate_json(written).cpu) == repr(amount)
+    dumped = json.dumps(HostOptions(cpu=amount).model_dump(mode="json"))
+    assert repr(HostOptions.model_validate_json(dumped).cpu) == repr(amount)
