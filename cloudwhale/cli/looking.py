@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cloudwhale.cli.exits import Exit, NotFound
-from cloudwhale.cli.finding import one_job
+from cloudwhale.cli.finding import WORK, one_job, work_is_left
+from cloudwhale.cli.holders import warn_of_nobody
 from cloudwhale.cli.output import Paper, document_or, emit, stdout_paper
 from cloudwhale.clock import SystemClock
 from cloudwhale.control.store import database_url, open_store
@@ -64,8 +65,11 @@ def ps(wanted: Wanted) -> int:
             emit({"jobs": [job_keys(job_receipt(job, now, books)) for job in jobs]})
             return Exit.DONE
         sheet = jobs_sheet(jobs, now, _ps_notes(store, wanted, jobs))
+        work = work_is_left(store)
     paper = Paper(sys.stdout, plain=True) if wanted.all else stdout_paper()
     paper.sheet(sheet)
+    if work:
+        warn_of_nobody(settings_here())
     return Exit.DONE
 
 
@@ -130,6 +134,8 @@ def explain(word: str, as_json: bool) -> int:
             lambda: {"job": job_keys(job_receipt(job, now)), "story": story_keys(told)},
             lambda paper: paper.lines(story_lines(told, now, paper.width)),
         )
+        if job.state in WORK and not as_json:
+            warn_of_nobody(desk.settings)
     return Exit.DONE
 
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cloudwhale.cli.exits import Exit
+from cloudwhale.cli.holders import say_who_works
 from cloudwhale.cli.looking import desk_here
 from cloudwhale.cli.output import Paper, emit, say, stdout_paper
 from cloudwhale.cli.plan_view import plan_keys, plan_sheet
 from cloudwhale.cli.spots import spot_of_job
-from cloudwhale.cli.steering import say_who_works
 from cloudwhale.cli.wishes import Wishes
 from cloudwhale.clock import SystemClock
 from cloudwhale.control.desk import Desk
@@ -106,7 +106,7 @@ def submit(paths: Sequence[Path], wishes: Wishes, as_json: bool) -> int:
         for run, sheaf in runs:
             say(f"{run.id}: queued {counted(len(sheaf.file.specs), 'job')} of {sheaf.path}")
         if runs:
-            say_who_works(desk)
+            say_who_works(desk.settings)
             say(f"Follow with `cloudwhale attach {runs[-1][0].id}`; `cloudwhale ps` shows all.")
     return Exit.DONE
 

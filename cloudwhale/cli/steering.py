@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 
 from cloudwhale.cli.exits import Exit, NotFound
 from cloudwhale.cli.finding import Named, ended_words, named_jobs
+from cloudwhale.cli.holders import say_who_works
 from cloudwhale.cli.looking import desk_here
 from cloudwhale.cli.output import emit, say
 from cloudwhale.control.desk import Desk
-from cloudwhale.control.store import HolderLock, lock_file
 from cloudwhale.model import event as e
 from cloudwhale.model.job import Job, JobState
 from cloudwhale.model.units import Instant
@@ -62,16 +62,8 @@ def _append(desk: Desk, named: Named, as_json: bool, what: str, asks: Asks) -> i
         return Exit.DONE
     for job in jobs:
         say(f"asked {job.id} to {what}; it was {job.state}")
-    say_who_works(desk)
+    say_who_works(desk.settings)
     return Exit.DONE
-
-
-def say_who_works(desk: Desk) -> None:
-    """Say how what was asked will come about when no controller is there to do it."""
-    lock = HolderLock(lock_file(desk.settings))
-    if lock.acquire():
-        lock.release()
-        say("No controller runs now: `cloudwhale controller --until-empty` works the queue off.")
 
 
 def _cancel(at: Instant, job: str, by: str) -> e.Event:

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from shell import Shell
 
+from cloudwhale.control.store import HolderLock
+
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Iterator[Shell]:
@@ -130,3 +132,18 @@ def test_what_was_queued_is_listed_and_can_be_taken_back(shell: Shell) -> None:
     said = shell("cancel", job["id"])
     assert said.code == 0
     assert "No controller runs" in said.out
+
+
+def test_that_nobody_works_on_the_queue_is_said_to_who_looks(shell: Shell) -> None:
+    shell.write("a.yaml", 'name: a\ncommand: "true"\n')
+    shell("submit", "a.yaml")
+    for words in (("ps",), ("explain", "a")):
+        assert "cloudwhale controller --until-empty" in shell(*words).err
+        assert shell(*words, "--json").err == ""
+    lock = HolderLock(shell.home / "cloudwhale.db.lock")
+    assert lock.acquire()
+    assert shell("ps").err == ""
+    lock.release()
+    shell("cancel", "a")
+    shell("controller", "--until-empty")
+    assert shell("ps").err == ""
