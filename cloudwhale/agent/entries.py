@@ -11,6 +11,7 @@ from cloudwhale.model.units import Instant, Seconds
 
 STILL_S: Seconds = 5.0  # product.md 3: unchanged for so long is whole
 SMALL_BYTES = 4096  # a file like `latest`, which only points to a checkpoint, is smaller than this
+DEEPEST = 100  # folders within folders: what walks a deeper one would not come back
 COMPLETE_MARKS = (".complete", ".metadata")  # the latter is torch's, written last by rank 0
 INCOMPLETE_MARK = "checkpoint-is-incomplete.txt"  # transformers' Trainer
 DRAFT_BEGINNINGS = (".", "tmp-")
@@ -56,6 +57,16 @@ class Entry:
         return sum(file.size_bytes for file in self.files if file.is_regular)
 
     @property
+    def unfit(self) -> str:
+        """Say why it can never be published; empty when it can."""
+        for file in self.files:
+            if file.path.count("/") > DEEPEST:
+                return f"its folders are nested more than {DEEPEST} deep"
+            if shown(file.path) != file.path:
+                return f"the name {shown(file.path)} in it is not UTF-8"
+        return ""
+
+    @property
     def digest(self) -> str:
         """Name its state: any change of a file, even back, gives another digest."""
         return hashlib.sha256(repr(self.files).encode()).hexdigest()[:32]
@@ -69,11 +80,18 @@ def entries(folder: Path) -> tuple[Entry, ...]:
     """
     found = [entry for entry in map(_entry, _listed(folder)) if entry is not None]
     small = [entry for entry in found if _points(entry)]
-    large = [entry for entry in found if entry not in small and entry.size_bytes > 0]
+    large = [
+        entry for entry in found if entry not in small and (entry.size_bytes > 0 or entry.unfit)
+    ]
     if not large:
         return _in_order(entry for entry in small if entry.size_bytes > 0)
     riders = tuple(file for entry in small for file in entry.files)
     return _in_order(replace(entry, files=(*entry.files, *riders)) for entry in large)
+
+
+def shown(name: str) -> str:
+    """Return a name as it can be said: bytes that are not UTF-8 become question marks."""
+    return os.fsencode(name).decode(errors="replace")
 
 
 def entry_named(folder: Path, name: str) -> Entry | None:
@@ -139,7 +157,7 @@ def _files(path: str, name: str) -> Iterator[File]:
         if stat.S_ISREG(found.st_mode) or stat.S_ISLNK(found.st_mode):
             yield _file(name, found)
         return
-    below = sorted(os.listdir(path))
+    below = sorted(os.listdir(path)) if name.count("/") <= DEEPEST else []
     if not below:
         yield _file(name, found)
     for one in below:

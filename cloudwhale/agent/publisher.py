@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cloudwhale.agent.attempts import AttemptFolder
-from cloudwhale.agent.entries import Entry, File, Watch, entries, entry_named
+from cloudwhale.agent.entries import Entry, File, Watch, entries, entry_named, shown
 from cloudwhale.agent.place import write_whole
 from cloudwhale.agent.seen import Dropped, Published, PublishFailed, Whole
 from cloudwhale.mailbox.box import checkpoint_prefix
@@ -26,7 +26,11 @@ from cloudwhale.spi.errors import StoreUnusable
 
 
 class _Changed(Exception):
-    """A checkpoint is not what it was when it was found whole."""
+    """A checkpoint is not what it was when it was found whole, or cannot be published at all."""
+
+
+_OF_CHECKPOINT = (_Changed, Unreadable, OSError, ValueError, RecursionError)
+"""What a checkpoint itself can be at fault for; names that are not UTF-8 are a ValueError."""
 
 
 class Publisher:
@@ -77,9 +81,9 @@ class Publisher:
             self._told = ""  # should this fail, the entry is worth telling again
             try:
                 return Published(key, self._put(seq, entry, wall))
-            except (_Changed, Unreadable, OSError) as trouble:
+            except _OF_CHECKPOINT as trouble:
                 self._told = entry.digest  # as it is, it is not worth another remark
-                return Dropped(key, entry.name, str(trouble))
+                return Dropped(key, shown(entry.name), shown(str(trouble)))
             except StoreUnusable as error:
                 return PublishFailed(key, error.says)
             finally:
@@ -113,6 +117,8 @@ class Publisher:
         return self._folder.path / "still"
 
     def _put(self, seq: int, entry: Entry, wall: Instant) -> Checkpoint:
+        if entry.unfit:
+            raise _Changed(entry.unfit)
         job, attempt = self._folder.key
         seq = self._unused(seq)
         prefix = checkpoint_prefix(job, attempt, seq)
@@ -123,7 +129,7 @@ class Publisher:
                 for number, file in enumerate(entry.files)
             )
             self._check(entry, paths)
-        except (_Changed, Unreadable, OSError, StoreUnusable):
+        except (*_OF_CHECKPOINT, StoreUnusable):
             self._give_up(prefix, entry)
             raise
         manifest = Manifest(
@@ -172,7 +178,7 @@ class Publisher:
             sha256 = self._objects.put_file(key, path)
             _compare(file, path)
         elif stat.S_ISLNK(file.mode):
-            target = os.readlink(self._watch.folder / file.path).encode()
+            target = os.fsencode(os.readlink(self._watch.folder / file.path))
             self._objects.put_chunks(key, [target])
         else:
             where = ""

@@ -209,6 +209,42 @@ def test_a_checkpoint_that_cannot_be_read_is_remarked_once_not_at_every_look(
     assert saving.publisher.look(3.0) is not None
 
 
+def test_a_name_that_is_not_utf8_is_dropped_with_a_sentence(saving: Saving) -> None:
+    folder = save(saving.checkpoints, "step-1/weights").parent
+    Path(os.fsdecode(os.fsencode(folder) + b"/st\xff\xfe")).write_bytes(LARGE)
+    told = saving.publish()
+    assert isinstance(told, Dropped)
+    assert told.says == "the name step-1/st\ufffd\ufffd in it is not UTF-8"
+    told.says.encode()
+
+
+def test_a_checkpoint_whose_own_name_is_not_utf8_is_dropped(saving: Saving) -> None:
+    save(saving.checkpoints, os.fsdecode(b"st\xff\xfe"))
+    told = saving.publish()
+    assert isinstance(told, Dropped)
+    assert told.name == "st\ufffd\ufffd"
+    assert saving.objects.keys("checkpoints") == []
+
+
+def test_a_link_to_a_name_that_is_not_utf8_comes_back_as_it_was(
+    saving: Saving, tmp_path: Path
+) -> None:
+    folder = save(saving.checkpoints, "step-1/weights").parent
+    os.symlink(b"\xff\xfe", os.fsencode(folder / "link"))
+    restore(saving.checkpoint(), tmp_path / "into", tmp_path / "staging", saving.objects)
+    assert os.readlink(os.fsencode(tmp_path / "into" / "step-1" / "link")) == b"\xff\xfe"
+
+
+def test_a_checkpoint_of_folders_without_end_is_dropped(saving: Saving) -> None:
+    save(saving.checkpoints, "step-1/weights")
+    (saving.checkpoints / "step-1" / "/".join("d" * 300)).mkdir(parents=True)
+    told = saving.publish()
+    assert isinstance(told, Dropped)
+    assert told.says == "its folders are nested more than 100 deep"
+    (saving.checkpoints / "step-1" / "d").rename(saving.folder.path / "deep")
+    assert saving.checkpoint(2).name == "step-1"
+
+
 def test_a_store_that_takes_nothing_is_no_fault_of_the_checkpoint(saving: Saving) -> None:
     save(saving.checkpoints, "step-1")
     saving.objects.refuses = True
