@@ -1,5 +1,8 @@
 """Exit codes, the sentences that go with them, and what options mean."""
 
+import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -173,3 +176,27 @@ def test_the_place_of_an_impossible_demand_is_found_in_its_file(tmp_path: Path) 
     assert small is not None and small.line == 3
     assert spot_of_job(path, "nobody") is None
     assert spot_of_job(tmp_path / "gone.yaml", "big") is None
+
+
+INTERRUPTED = """\
+import sys
+class Slow:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Slow())
+sys.argv = ["cloudwhale", "ps"]
+from cloudwhale.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize("module", ["cloudwhale.cli.entry", "typer", "cloudwhale.cli.looking"])
+def test_ctrl_c_while_a_command_starts_leaves_no_traceback(module: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED.format(module=module)],
+        env={**os.environ, "CLOUDWHALE_HOME": str(tmp_path)}, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 130
+    assert "Traceback" not in done.stderr
