@@ -91,7 +91,7 @@ def declared(texts: Sequence[str]) -> tuple[Device, ...]:
     devices: list[Device] = []
     for text in texts:
         match = DECLARED.fullmatch(text.strip())
-        if match is None:
+        if match is None or int(match[1] or 1) < 1:
             raise SettingsError(
                 f"{text!r} describes no devices", 'Write them like "2x RTX4090 24GB".'
             )

@@ -6,12 +6,14 @@ Read by hand with tomllib rather than pydantic-settings, whose import alone cost
 
 import difflib
 import os
+import re
+import stat
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 
 from cloudwhale.model.units import Seconds
 from cloudwhale.model.value import Value
@@ -21,14 +23,51 @@ PREFIX = "CLOUDWHALE_"
 
 Amount: TypeAlias = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
+_NODE = re.compile(r"(?:[A-Za-z0-9_-][A-Za-z0-9._-]{0,62})?")
+_DEVICE = re.compile(
+    r"(?:0*[1-9][0-9]{0,3}\s*x\s+)?\S.*?\s+[0-9]+(?:\.[0-9]+)?\s*(?:GB|GiB)", re.IGNORECASE
+)
+_COUNT_0 = re.compile(r"0+\s*x\s.*", re.IGNORECASE)
+
+_NOT_SETTINGS = frozenset(
+    PREFIX + name
+    for name in (
+        "JOB_ID", "ATTEMPT", "CHECKPOINT_DIR", "RESUME", "NODE_RANK", "NUM_NODES", "TRACES",
+    )
+)  # fmt: skip
+"""What cloudwhale itself says to jobs, which may call it in turn."""
+
 _WANTED = {
-    "budget_soft_share": "a share above 0 and at most 1, like 0.9",
+    "home": "the path of a folder",
+    "database": "an SQLAlchemy URL, like sqlite:////data/cloudwhale.db",
+    "mailbox": "the URL of an object store, like file:///data/mailbox",
+    "node": "up to 63 letters, digits, `-`, `_` and `.`, not beginning with `.`",
+    "devices": 'a list of texts like "2x RTX4090 24GB", each with a count of at least 1',
     "cpu": "a number above 0, like 4 or 0.5",
     "memory_gib": "a number of GiB above 0, like 16",
+    "labels": 'names with texts, like {rack = "a"}',
+    "order": "a name, like priority",
+    "score": "a name, like best-fit",
+    "seed": "a whole number, like 0",
     "attempt_lease_s": "a number of seconds above 0, like 600",
     "clock_skew_s": "a number of seconds, 0 or more, like 30",
+    "budget_soft_share": "a share above 0 and at most 1, like 0.9",
+    "user": "a name, like ada",
 }
-"""What a setting must be, in words."""
+"""What each setting must be, in words."""
+
+
+def _node(name: str) -> str:
+    """It becomes a folder of the mailbox and a word of a command line."""
+    if not _NODE.fullmatch(name):
+        raise ValueError(name)
+    return name
+
+
+def _device(text: str) -> str:
+    if _COUNT_0.fullmatch(text.strip()) or not _DEVICE.fullmatch(text.strip()):
+        raise ValueError(text)
+    return text
 
 
 class Settings(Value):
@@ -40,9 +79,9 @@ class Settings(Value):
     """SQLAlchemy URL; empty: SQLite in `home`."""
     mailbox: str = ""
     """Object store URL; empty: a folder in `home`."""
-    node: str = ""
+    node: Annotated[str, AfterValidator(_node)] = ""
     """Name of this host; empty: its host name."""
-    devices: tuple[str, ...] = ()
+    devices: tuple[Annotated[str, AfterValidator(_device)], ...] = ()
     """Declared stand-ins for hosts without GPUs: "2x RTX4090 24GB"."""
     cpu: Amount | None = None
     """CPUs of this host that jobs may use; None: all."""
@@ -88,6 +127,11 @@ def load(folder: Path, environment: Mapping[str, str] | None = None) -> Settings
         value = env.get(PREFIX + key.upper())
         if value is not None:
             found[key], origin[key] = _from_text(key, value), f"${PREFIX}{key.upper()}"
+    for name in env:
+        if name.startswith(PREFIX) and name not in _NOT_SETTINGS:
+            key = name.removeprefix(PREFIX).lower()
+            if key not in Settings.model_fields:
+                raise _unknown(key, f"${name}")
     found.setdefault("home", default_home())
     return _checked(found, origin)
 
@@ -99,6 +143,8 @@ def _user_file(env: Mapping[str, str]) -> Path:
 
 def _read(file: Path) -> dict[str, Any]:
     try:
+        if not stat.S_ISREG(file.stat().st_mode):  # a pipe would be waited for without end
+            raise SettingsError(f"{file} is not a regular file", "Remove it, or write a file.")
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
@@ -131,20 +177,23 @@ def _label(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
+def _unknown(key: str, origin: str) -> SettingsError:
+    close = difflib.get_close_matches(key, Settings.model_fields, 1)
+    hint = f"Did you mean {close[0]}?" if close else "Remove it."
+    return SettingsError(f"{origin}: unknown setting {key!r}", hint)
+
+
 def _checked(found: dict[str, Any], origin: dict[str, str]) -> Settings:
     for key in found:
         if key not in Settings.model_fields:
-            close = difflib.get_close_matches(key, Settings.model_fields, 1)
-            hint = f"Did you mean {close[0]}?" if close else "Remove it."
-            raise SettingsError(f"{origin[key]}: unknown setting {key!r}", hint)
+            raise _unknown(key, origin[key])
     try:
         settings = Settings.model_validate(found)
     except ValidationError as error:
         first = error.errors()[0]
         key = str(first["loc"][0])
         raise SettingsError(
-            f"{origin.get(key, key)}: {key} must be {_WANTED.get(key, 'something else')}, "
-            f"and {first['input']!r} is not",
+            f"{origin.get(key, key)}: {key} must be {_WANTED[key]}, and {first['input']!r} is not",
             "Write it so, or remove it; the default holds then.",
         ) from error
     return settings.but(home=settings.home.expanduser().absolute())

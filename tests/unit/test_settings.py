@@ -3,11 +3,12 @@
 import argparse
 import json
 import math
+import os
 from pathlib import Path
 
 import pytest
 
-from cloudwhale.host import HostOptions, add_arguments, options_from
+from cloudwhale.host import HostOptions, add_arguments, declared, options_from
 from cloudwhale.settings import Settings, load
 from cloudwhale.spi.errors import SettingsError
 
@@ -103,3 +104,56 @@ def test_what_a_value_writes_it_reads_again(amount: float) -> None:
     assert repr(HostOptions.model_validate_json(written).cpu) == repr(amount)
     dumped = json.dumps(HostOptions(cpu=amount).model_dump(mode="json"))
     assert repr(HostOptions.model_validate_json(dumped).cpu) == repr(amount)
+
+
+@pytest.mark.parametrize("name", ["../../x", ".x", "a b", "a/b", "x" * 64, "n\u00f6de", "a\n"])
+def test_a_node_whose_name_cannot_be_a_folder_is_refused(tmp_path: Path, name: str) -> None:
+    wrong = refused(tmp_path, NODE=name)
+    assert "$CLOUDWHALE_NODE: node must be up to 63 letters" in wrong.says and wrong.remedy
+
+
+@pytest.mark.parametrize("name", ["", "gpu-01.lab_2", "x" * 63])
+def test_a_node_has_a_plain_name_or_none(tmp_path: Path, name: str) -> None:
+    assert loaded(tmp_path, NODE=name).node == name
+
+
+@pytest.mark.parametrize("text", ["0x RTX4090 24GB", "00 x L4 24GB", "RTX4090", "24GB", "-1"])
+def test_devices_that_nothing_can_declare_are_refused(tmp_path: Path, text: str) -> None:
+    wrong = refused(tmp_path, DEVICES=f"2x L4 24GB,{text}")
+    assert "$CLOUDWHALE_DEVICES: devices must be a list" in wrong.says
+    with pytest.raises(SettingsError):
+        declared([text])
+
+
+@pytest.mark.parametrize("text", ["RTX4090 24GB", "2x RTX 4090 24 GiB", "1 x L4 22.5gb"])
+def test_devices_that_settings_take_are_devices(tmp_path: Path, text: str) -> None:
+    assert declared(loaded(tmp_path, DEVICES=text).devices)
+
+
+def test_a_variable_that_nobody_knows_is_refused_with_the_nearest(tmp_path: Path) -> None:
+    wrong = refused(tmp_path, SCOER="best-fit")
+    assert "$CLOUDWHALE_SCOER" in wrong.says and "score" in wrong.remedy
+
+
+def test_what_a_job_is_told_is_no_setting(tmp_path: Path) -> None:
+    told = {"JOB_ID": "1", "ATTEMPT": "1", "CHECKPOINT_DIR": "/c", "RESUME": "0",
+            "NODE_RANK": "0", "NUM_NODES": "1", "TRACES": ""}  # fmt: skip
+    assert loaded(tmp_path, **told) == loaded(tmp_path)
+
+
+@pytest.mark.parametrize("key", list(Settings.model_fields))
+def test_a_wrong_type_is_refused_in_words(tmp_path: Path, key: str) -> None:
+    (tmp_path / "cloudwhale.toml").write_text(f"{key} = [[1]]\n")
+    with pytest.raises(SettingsError) as caught:
+        load(tmp_path, {"HOME": str(tmp_path / "user")})
+    says = caught.value.says
+    assert f"{key} must be " in says and "nput should" not in says
+
+
+@pytest.mark.parametrize("what", ["pipe", "folder"])
+def test_a_settings_file_that_is_not_a_file_is_refused_and_not_waited_for(
+    tmp_path: Path, what: str
+) -> None:
+    file = tmp_path / "cloudwhale.toml"
+    os.mkfifo(file) if what == "pipe" else file.mkdir()
+    assert f"{file} is not a regular file" in refused(tmp_path).says
