@@ -40,9 +40,20 @@ class Interrupts:
         """Wait, less when a signal comes."""
         wait(for_s, self._event)
 
+    def begin(self) -> None:
+        """Note signals from now on; nothing changes when they are noted already."""
+        if not self._before:
+            for number in NOTED:
+                self._before[number] = signal.signal(number, self._note)
+
+    def end(self) -> None:
+        """Let signals act again as they did before."""
+        for number, before in self._before.items():
+            signal.signal(number, before)
+        self._before = {}
+
     def __enter__(self) -> Self:
-        for number in NOTED:
-            self._before[number] = signal.signal(number, self._note)
+        self.begin()
         return self
 
     def __exit__(
@@ -51,8 +62,7 @@ class Interrupts:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        for number, before in self._before.items():
-            signal.signal(number, before)
+        self.end()
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self._newest = signal.Signals(number)

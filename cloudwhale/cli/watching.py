@@ -40,6 +40,7 @@ class Watch:
         # What the controller logs for operators, the view says to who looks at it.
         logging.getLogger("cloudwhale").addHandler(logging.NullHandler())
         self._host = ControllerHost(settings)
+        self._interrupts = Interrupts()
         self._stack = ExitStack()
         self.left_behind: int | None = None
         """Process id of the controller that goes on with the work, if one was needed."""
@@ -61,6 +62,7 @@ class Watch:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._interrupts.end()
         with self._stack:
             self._leave()
 
@@ -98,6 +100,8 @@ class Watch:
         """Queue a file's jobs, unless an equal command did while this one asked its user."""
         with in_turn(lock_file(self._settings), self._paper.say):
             old = None if options.new else unfinished(self._desk, sheaf)
+            # From here on there are jobs: who interrupts is told how to come back to them.
+            self._interrupts.begin()
             if old is None:
                 return queue(self._desk, sheaf)
         return self._taken_up(old)
@@ -116,10 +120,10 @@ class Watch:
 
     def follow(self, run: Run) -> int:
         """Follow a run to its end and print its receipt; return the exit code."""
-        here = scene(self._desk.store, run, self._desk.clock.now())
-        view = self._view(run, several=len(here.jobs) > 1)
-        follower = Follower(self._desk, self._host, view, here)
-        with Interrupts() as interrupts:
+        with self._interrupts as interrupts:
+            here = scene(self._desk.store, run, self._desk.clock.now())
+            view = self._view(run, several=len(here.jobs) > 1)
+            follower = Follower(self._desk, self._host, view, here)
             goodbye = Goodbye(interrupts, view)
             outcome = follower.to_the_end(interrupts, goodbye)
             if outcome is Outcome.DETACHED:

@@ -1,6 +1,8 @@
 """Runs that are followed in a pipe: what is said, how they end, who takes over."""
 
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -120,6 +122,30 @@ def test_a_follower_that_is_told_to_go_loses_nothing(
     assert back.code == 0
     assert "1 of 1 job completed" in back.out
     until("all that was left behind to end by itself", lambda: shell.processes() == [])
+
+
+INTERRUPTED_WHILE_QUEUEING = """\
+import os, signal, sys
+from cloudwhale.cli import main, watching
+queue = watching.queue
+def interrupted(desk, sheaf):
+    os.kill(os.getpid(), signal.SIGINT)
+    return queue(desk, sheaf)
+watching.queue = interrupted
+sys.argv = ["cloudwhale", "run", "-y", "a.yaml"]
+main()
+"""
+
+
+def test_who_interrupts_the_queueing_is_told_how_to_come_back(shell: Shell) -> None:
+    shell.write("a.yaml", 'name: a\ncommand: "true"\n')
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_WHILE_QUEUEING], cwd=shell.folder,
+        env=shell.environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 130, done.stderr
+    assert "Come back: cloudwhale attach run-" in done.stdout
+    shell.until_state("a", "completed")
 
 
 def test_the_same_command_takes_up_an_unfinished_run(shell: Shell, tmp_path: Path) -> None:
