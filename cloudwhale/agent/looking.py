@@ -67,7 +67,7 @@ class Looking:
             self._tools.tell(seen.Over(one.folder.key, exit))
         elif not lives:
             one.over = True
-            self._tools.pool.do(lambda: self._lose(one))
+            self._tools.pool.do(lambda: self._lose(one), lambda error: self._lose_again(one))
 
     def _shim_lives(self, one: Underway) -> bool:
         if one.shim is not None:
@@ -87,9 +87,17 @@ class Looking:
         says = one.folder.shim_says()
         self._tools.tell(seen.Lost(one.folder.key, self._tools.clock.now(), says))
 
+    def _lose_again(self, one: Underway) -> None:
+        """Look at it once more after a while: as long as something may run, no end is told."""
+        wait(KILL_AGAIN_S)
+        one.over = False
+        self._tools.bell.ring()
+
     def _look_for_checkpoint(self, one: Underway) -> None:
-        whole = one.publisher.look(self._tools.now())
-        one.looking = False
+        try:
+            whole = one.publisher.look(self._tools.now())
+        finally:
+            one.looking = False
         if whole is not None:
             self._tools.tell(whole)
 
