@@ -2,14 +2,16 @@
 
 import errno
 import gc
+import io
 import sys
 import threading
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from cloudwhale.cli.exits import Exit, for_error
+from cloudwhale.cli.exits import Exit, WrongUsage, for_error
 from cloudwhale.spi.errors import CloudwhaleError, IllegalTransition
 
 # Importing makes a hundred thousand objects that live for ever; looking through them for garbage
@@ -20,10 +22,32 @@ GARBAGE_AFTER = 20_000
 def main() -> None:
     """Run the command that was typed; ends the process with its exit code."""
     gc.set_threshold(GARBAGE_AFTER)
+    _encode_what_can_be()
     with Sentences():
+        _must_be_text(sys.argv[1:])
         from cloudwhale.cli.app import whole_app
 
         whole_app()(prog_name="cloudwhale")
+
+
+def _encode_what_can_be() -> None:
+    """A terminal without some letter shows another in its place."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def _must_be_text(words: Sequence[str]) -> None:
+    """Raise WrongUsage for a word whose bytes are no text: nothing of it could be kept or shown."""
+    for number, word in enumerate(words, 1):
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            shown = word.encode(errors="surrogateescape").decode(errors="backslashreplace")
+            raise WrongUsage(
+                f"Word {number} of the command, {shown}, is not UTF-8.",
+                "Give it in UTF-8; a file of such a name has to be renamed.",
+            ) from None
 
 
 class Sentences:
@@ -45,6 +69,12 @@ class Sentences:
             raise SystemExit(for_error(error)) from None
         if isinstance(error, OSError) and error.errno in (errno.EPIPE, errno.EIO):
             raise SystemExit(Exit.TROUBLE) from None  # whoever read our words has gone
+        if isinstance(error, FileNotFoundError) and _folder_is_gone():
+            complain(
+                "the folder that this command was given in is gone.\n"
+                "Go to another one: `cd` to a folder that exists."
+            )
+            raise SystemExit(Exit.TROUBLE) from None
         if isinstance(error, Exception):
             complain(_surprise(error))
             raise SystemExit(Exit.BUG) from None
@@ -55,6 +85,14 @@ def complain(text: str) -> None:
     says, _, remedy = text.partition("\n")
     lines = [f"cloudwhale: {says}", *(f"  {line}" for line in remedy.splitlines())]
     print("\n".join(lines), file=sys.stderr, flush=True)
+
+
+def _folder_is_gone() -> bool:
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _thread_died(told: threading.ExceptHookArgs) -> None:
@@ -83,7 +121,8 @@ def _written(told: str) -> Path | None:
     file = folder / f"{SystemClock().now():.3f}.txt"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        file.write_text(f"{' '.join(sys.argv)}\n{told}", encoding="utf-8")
+        typed = " ".join(sys.argv)
+        file.write_text(f"{typed}\n{told}", encoding="utf-8", errors="backslashreplace")
     except OSError:
         return None
     return file

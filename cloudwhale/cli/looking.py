@@ -27,6 +27,9 @@ ENDED_SHOWN = 20
 WAITING_SHOWN = 50
 """So many waiting jobs stand in the table of `ps`; the others are counted below it."""
 
+LAST_ROUND = 2**63 - 1
+"""A database has no greater number."""
+
 
 def settings_here() -> Settings:
     """Return the settings that hold in the current folder."""
@@ -144,7 +147,7 @@ def replay(number: int, as_json: bool) -> int:
     from cloudwhale.control.replay import replay as replayed
 
     with desk_here() as desk:
-        if desk.store.round(number) is None:
+        if number > LAST_ROUND or desk.store.round(number) is None:
             raise NotFound(f"There is no round {number}.", "`cloudwhale explain JOB` names rounds.")
         result = replayed(desk, number)
 

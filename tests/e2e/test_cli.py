@@ -1,10 +1,12 @@
 """Commands that start nothing: refusals, empty homes, documents."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from shell import Shell
+from shell import COMMAND, Shell
 
 from cloudwhale.control.store import HolderLock
 
@@ -23,7 +25,15 @@ def test_a_new_home_is_empty_and_says_what_to_do(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [("logs", "x"), ("explain", "x"), ("cancel", "x"), ("attach",), ("replay", "7")]
+    "words",
+    [
+        ("logs", "x"),
+        ("explain", "x"),
+        ("cancel", "x"),
+        ("attach",),
+        ("replay", "7"),
+        ("replay", "9" * 20),
+    ],
 )
 def test_nothing_found_is_a_sentence_with_a_remedy(shell: Shell, words: tuple[str, ...]) -> None:
     said = shell(*words)
@@ -147,3 +157,44 @@ def test_that_nobody_works_on_the_queue_is_said_to_who_looks(shell: Shell) -> No
     shell("cancel", "a")
     shell("controller", "--until-empty")
     assert shell("ps").err == ""
+
+
+def test_a_folder_that_is_gone_is_a_sentence(shell: Shell) -> None:
+    gone = shell.folder / "gone"
+    for words in ("ps", "submit a.yaml", "run -y a.yaml"):
+        gone.mkdir()
+        done = subprocess.run(
+            ["sh", "-c", f"cd {gone}; rmdir {gone}; {sys.executable} -m cloudwhale {words}"],
+            env=shell.environment, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 1, done.stderr
+        assert "is gone" in done.stderr
+
+
+def test_a_word_that_is_no_text_is_wrong_usage(shell: Shell) -> None:
+    done = subprocess.run(
+        [*COMMAND, "ps", "--project", b"a\xff"],
+        cwd=shell.folder, env=shell.environment, capture_output=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert b"a\\xff, is not UTF-8" in done.stderr
+
+
+def test_a_terminal_without_some_letter_shows_another(shell: Shell) -> None:
+    shell.settings = {"PYTHONIOENCODING": "ascii"}
+    said = shell("ps", "--project", "\u00fc")
+    assert said.code == 0, said.err
+    assert "of project ?;" in said.out
+
+
+def test_a_trace_is_written_whatever_was_typed(shell: Shell) -> None:
+    script = (
+        "import sys; sys.argv.append(chr(0xdcff)); from cloudwhale.cli.entry import Sentences\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script + "with Sentences(): raise KeyError('x')"],
+        env=shell.environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 70, done.stderr
+    (trace,) = (shell.home / "traces").iterdir()
+    assert "\\udcff" in trace.read_text()
