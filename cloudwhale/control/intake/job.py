@@ -7,6 +7,7 @@ from typing import cast
 from cloudwhale.control.intake.array import Axes, members
 from cloudwhale.control.intake.fields import Fields, Reading, read
 from cloudwhale.control.intake.keys import JOB
+from cloudwhale.control.intake.starting import check_start
 from cloudwhale.control.intake.tree import Entry, Section
 from cloudwhale.control.intake.unfit import Unfit
 from cloudwhale.model.job import JobSpec, Market
@@ -42,6 +43,7 @@ def job(section: Section, reading: Reading, overrides: Overrides) -> tuple[JobSp
     _check_names(spec, axes, section)
     _check_limit(spec, section)
     _check_spot(spec, section, overrides)
+    check_start(spec, axes, section)
     if not axes:
         return (spec,)
     return tuple(

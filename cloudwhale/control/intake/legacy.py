@@ -5,6 +5,7 @@ import re
 from cloudwhale.control.intake import words
 from cloudwhale.control.intake.fields import Reading, Table, into, one, read
 from cloudwhale.control.intake.job import Overrides, overridden
+from cloudwhale.control.intake.starting import check_start
 from cloudwhale.control.intake.tree import Items, Node, Section
 from cloudwhale.control.intake.unfit import Unfit
 from cloudwhale.control.intake.units import number
@@ -38,9 +39,9 @@ def tasks(root: Items, reading: Reading, overrides: Overrides) -> tuple[JobSpec,
     foreign: dict[str, None] = {}
     specs: list[JobSpec] = []
     for item in root.items:
-        spec = _task(item, reading, foreign)
+        spec = _task(item, reading, foreign, overrides)
         if spec is not None:
-            specs.append(overridden(spec, overrides))
+            specs.append(spec)
     if foreign:
         reading.notes.append(
             f"These keys of the task list mean nothing here: {', '.join(foreign)}."
@@ -50,7 +51,9 @@ def tasks(root: Items, reading: Reading, overrides: Overrides) -> tuple[JobSpec,
     return tuple(specs)
 
 
-def _task(item: Node, reading: Reading, foreign: dict[str, None]) -> JobSpec | None:
+def _task(
+    item: Node, reading: Reading, foreign: dict[str, None], overrides: Overrides
+) -> JobSpec | None:
     if not isinstance(item, Section):
         raise Unfit("a task is keys with values", f"Write {{{', '.join(TASK)}}}.", item)
     foreign.update(dict.fromkeys(name for name in item.entries if name not in TASK))
@@ -66,7 +69,9 @@ def _task(item: Node, reading: Reading, foreign: dict[str, None]) -> JobSpec | N
     if memory:
         gpu = GpuRequest(count=1, memory_gib=Span.model_validate({"least": memory}))
         fields["resources"] = Resources(gpu=gpu)
-    return JobSpec.model_validate(fields)
+    spec = overridden(JobSpec.model_validate(fields), overrides)
+    check_start(spec, {}, item)
+    return spec
 
 
 def _safe(name: str, item: Node) -> str:
