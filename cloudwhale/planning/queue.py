@@ -91,11 +91,15 @@ def _not_yet(job: Job, world: World) -> Reason | None:
     if job.not_before is not None and world.now < job.not_before:
         return Reason(
             code=Code.BACKOFF,
-            says=f"tried {job.attempt} times, retry {job.retries} of {job.spec.retry.max}; "
+            says=f"tried {_times(job.attempt)}, retry {job.retries} of {job.spec.retry.max}; "
             f"waits {job.spec.retry.backoff_s:g} s between tries",
             change="the wait ends",
         )
     return None
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 def _next_time(job: Job, now: Instant) -> Instant | None:

@@ -71,7 +71,7 @@ def test_the_command_line_has_its_say(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "says", "remedy"),
     [
-        ({"gpu_mem_needed": -1}, "gpu_mem_needed: '-1' is not a number", "digits"),
+        ({"gpu_mem_needed": -1}, "gpu_mem_needed: '-1' is not above 0", "above 0"),
         ({"gpu_mem_needed": "12GB"}, "'12GB' is not a number", "digits"),
         ({"cmd": ""}, "cmd: it is empty", "Write something"),
         ({"id": "///"}, "has no letter or digit", "another id"),

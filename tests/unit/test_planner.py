@@ -133,6 +133,13 @@ def test_a_retry_waits_for_its_backoff_and_the_plan_says_when_to_look_again() ->
     assert places(planned(a_world([job], now=30.0))) == {"train-1": "host"}
 
 
+@pytest.mark.parametrize(("tries", "told"), [(1, "tried once, "), (2, "tried 2 times, ")])
+def test_a_wait_between_tries_says_how_many_there_were(tries: int, told: str) -> None:
+    (step,) = planned(a_world([a_job(not_before=30.0, attempt=tries, retries=1)])).steps
+    assert isinstance(step, p.Explain)
+    assert step.reason.says.startswith(told)
+
+
 def test_a_passed_deadline_parks_a_job_that_has_not_started() -> None:
     (step,) = planned(a_world([a_job(deadline=5.0)], now=6.0)).steps
     assert isinstance(step, p.Park)

@@ -47,6 +47,8 @@ _YES, _NO = ("true", "yes", "on"), ("false", "no", "off")
 
 def number(text: str) -> float:
     """Return a plain decimal number that is not negative."""
+    if re.fullmatch(f"-{_NUMBER}", text):
+        raise Unfit(f"{shown(text)} is not above 0", "Write a number above 0, like 4 or 0.5.")
     if not re.fullmatch(_NUMBER, text):
         raise Unfit(f"{shown(text)} is not a number", "Write digits, like 4 or 0.5.")
     return float(text)
@@ -61,7 +63,7 @@ def whole(text: str) -> int:
 
 def factor(text: str) -> float:
     """Return a finite number above 0; `1e-3` is fine."""
-    if not re.fullmatch(rf"{_NUMBER}(?:[eE][+-]?[0-9]{{1,3}})?", text):
+    if not re.fullmatch(rf"-?{_NUMBER}(?:[eE][+-]?[0-9]{{1,3}})?", text):
         raise Unfit(f"{shown(text)} is not a number", "Write a number above 0, like 0.5.")
     value = float(text)
     if not 0 < value < math.inf:
