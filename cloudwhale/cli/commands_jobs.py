@@ -15,6 +15,7 @@ from cloudwhale.cli.words import (
     JobWords,
     NoCheckpointOk,
     RunWord,
+    WithJobArgs,
     examples,
 )
 
@@ -118,11 +119,12 @@ def resume(jobs: JobWords, as_json: AsJson = False) -> None:
 def add_to(app: typer.Typer) -> None:
     """Add these commands, each with its examples."""
     app.command(
+        cls=WithJobArgs,
         epilog=examples(
             "cloudwhale run train.yaml --budget 50",
             "cloudwhale run train.yaml -y --env SEED=3 -- --epochs 20",
             "cloudwhale run train.yaml -y --json | jq .spent_usd",
-        )
+        ),
     )(run)
     app.command(
         epilog=examples(

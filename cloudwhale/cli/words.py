@@ -1,10 +1,12 @@
 """The words that several commands take: arguments and options with their help."""
 
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from cloudwhale.cli.completing import job_words, run_words
 
@@ -26,6 +28,23 @@ class State(StrEnum):
     COMPLETED = "completed"
     FAILED = "failed"
     CANCELLED = "cancelled"
+
+
+class WithJobArgs(TyperCommand):
+    """A command whose `args` stand after `--`; before it, a second file would pass for one."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words; end with wrong usage when there is one too many before `--`."""
+        after = args[args.index("--") + 1 :] if "--" in args else []
+        rest = super().parse_args(ctx, args)
+        given: Sequence[str] = ctx.params.get("args") or ()
+        before = given[: max(0, len(given) - len(after))]
+        if before and not ctx.resilient_parsing:
+            ctx.fail(
+                f"one FILE is run at a time, {' '.join(before)} is too much; words for the job's "
+                f"command stand after --, and `cloudwhale submit` takes several files."
+            )
+        return rest
 
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="Job file (YAML) or task list (JSON).")]

@@ -3,7 +3,9 @@
 import pytest
 from typer.testing import CliRunner
 
+from cloudwhale.cli import running
 from cloudwhale.cli.app import whole_app
+from cloudwhale.cli.wishes import RunOptions
 
 COMMANDS = (
     "run submit plan attach cancel pause resume ps logs explain replay nodes doctor version "
@@ -42,6 +44,29 @@ def test_every_command_but_the_service_can_answer_in_json(command: str) -> None:
 )
 def test_wrong_usage_ends_with_two(words: tuple[str, ...]) -> None:
     assert said(*words, code=2)
+
+
+@pytest.mark.parametrize("words", [("b.yaml",), ("b.yaml", "--", "--epochs", "2")])
+def test_a_second_file_does_not_pass_for_a_word_of_the_jobs_command(words: tuple[str, ...]) -> None:
+    assert "b.yaml is too much" in " ".join(said("run", "a.yaml", "-y", *words, code=2).split())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("a.yaml", "-y", "--", "b.yaml", "--lr=1"), ("-y", "--", "a.yaml", "b.yaml", "--lr=1")],
+)
+def test_words_after_dashes_are_the_jobs(
+    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[RunOptions] = []
+
+    def noted(options: RunOptions) -> int:
+        given.append(options)
+        return 0
+
+    monkeypatch.setattr(running, "run", noted)
+    said("run", *words)
+    assert given[0].wishes.args == ("b.yaml", "--lr=1")
 
 
 def test_states_on_the_command_line_are_those_of_jobs() -> None:
