@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from cloudwhale.cli.exits import Exit, WrongUsage, for_error
+from cloudwhale.reporting.sheet import clean
 from cloudwhale.spi.errors import CloudwhaleError, IllegalTransition
 
 # Importing makes a hundred thousand objects that live for ever; looking through them for garbage
@@ -82,7 +83,7 @@ class Sentences:
 
 def complain(text: str) -> None:
     """Print a sentence, and its remedy on the next line, on standard error."""
-    says, _, remedy = text.partition("\n")
+    says, _, remedy = clean(text).partition("\n")
     lines = [f"cloudwhale: {says}", *(f"  {line}" for line in remedy.splitlines())]
     print("\n".join(lines), file=sys.stderr, flush=True)
 

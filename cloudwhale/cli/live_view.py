@@ -14,6 +14,7 @@ from cloudwhale.model.run import Run
 from cloudwhale.model.units import Instant, MicroUsd, Seconds
 from cloudwhale.reporting.drawn import STYLES
 from cloudwhale.reporting.figures import clock_time
+from cloudwhale.reporting.sheet import clean
 from cloudwhale.reporting.tables import TONES
 
 REDRAW_S: Seconds = 0.5  # a stop watch that moves; each picture costs a few milliseconds
@@ -77,7 +78,7 @@ class LiveView:
 
     def say(self, text: str) -> None:
         """See View."""
-        self._console.print(Text(text))
+        self._console.print(Text(clean(text)))
 
     def rest(self) -> None:
         """See View."""

@@ -7,6 +7,8 @@ from decimal import Decimal
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TextIO
 
+from cloudwhale.reporting.sheet import clean
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -37,7 +39,7 @@ def is_terminal(stream: TextIO) -> bool:
 
 def say(text: str, stream: TextIO | None = None) -> None:
     """Print a sentence and let it out at once."""
-    print(text, file=stream or sys.stdout, flush=True)
+    print(clean(text), file=stream or sys.stdout, flush=True)
 
 
 def console_on(stream: TextIO) -> "Console":
@@ -83,6 +85,7 @@ class Paper:
 
     def say(self, text: str) -> None:
         """Show a sentence."""
+        text = clean(text)
         if self.console is not None:
             self.console.print(text, markup=False, highlight=False)
         else:

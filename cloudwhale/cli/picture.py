@@ -15,6 +15,7 @@ from cloudwhale.reporting.bars import bar, taken
 from cloudwhale.reporting.drawn import NARROW, STYLES
 from cloudwhale.reporting.figures import counted, money, watch
 from cloudwhale.reporting.sentences import array_words, where
+from cloudwhale.reporting.sheet import clean
 from cloudwhale.reporting.tables import MARKS, TONES, counts_line, why
 
 ROWS_MOST = 20
@@ -75,7 +76,7 @@ def _one(seen: Seen) -> RenderableType:
     if partial:
         parts.append(Text(partial, no_wrap=True, overflow="ellipsis"))
     parts += [Text(""), _headline(job, seen.now)]
-    said = why(job, seen.now)
+    said = clean(why(job, seen.now))
     if said:
         parts.append(Text(f"  {said}", "dim", no_wrap=True, overflow="ellipsis"))
     parts.append(_foot(seen))
@@ -105,7 +106,7 @@ def _rows(jobs: Sequence[Job], seen: Seen, *, arrays: bool) -> Table:
         on = where(job.placement) if job.placement and not job.ended else ""
         table.add_row(
             Text(MARKS[job.state], style),
-            Text.assemble(job.id, (f"  {array_words(job.spec)}" if arrays else "", "dim")),
+            Text.assemble(job.id, (clean(f"  {array_words(job.spec)}") if arrays else "", "dim")),
             Text(job.state.value, style),
             Text(watch(ran) if job.attempt else ""),
             Text.assemble((f"{on}  " if on else "", "cyan"), (_says(job, seen), "dim")),
@@ -116,7 +117,7 @@ def _rows(jobs: Sequence[Job], seen: Seen, *, arrays: bool) -> Table:
 def _says(job: Job, seen: Seen) -> str:
     if job.state is JobState.RUNNING and seen.last_lines.get(job.id):
         return seen.last_lines[job.id]
-    return why(job, seen.now)
+    return clean(why(job, seen.now))
 
 
 def _progress(seen: Seen) -> Text:

@@ -8,6 +8,7 @@ from cloudwhale.model.job import Job
 from cloudwhale.model.units import Instant
 from cloudwhale.reporting.figures import clock_time
 from cloudwhale.reporting.sentences import headline, reason_of
+from cloudwhale.reporting.sheet import clean
 
 
 class View(Protocol):
@@ -57,7 +58,7 @@ class PlainView:
 
     def say(self, text: str) -> None:
         """See View."""
-        self._write([text])
+        self._write([clean(text)])
 
     def rest(self) -> None:
         """See View."""
@@ -78,5 +79,5 @@ def sentence(job: Job, event: e.OfJob) -> str | None:
         return None
     reason = reason_of(event)
     if reason is None or not isinstance(event, _WITH_REASON):
-        return said
-    return f"{said}: {reason.says} [{reason.code}]"
+        return clean(said)
+    return clean(f"{said}: {reason.says} [{reason.code}]")

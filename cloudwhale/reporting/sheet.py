@@ -8,12 +8,27 @@ Tone = Literal["plain", "quiet", "good", "busy", "warn", "bad", "strong"]
 """What a piece of text means, for a terminal that has colours."""
 
 
+KEPT = "\n\t"
+"""What moves the cursor and harms nothing."""
+
+_SHOWN_AS = {code: "\ufffd" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in KEPT}
+
+
+def clean(text: str) -> str:
+    """Return a text that cannot command a terminal: its control characters become `\ufffd`."""
+    return text if text.isprintable() else text.translate(_SHOWN_AS)
+
+
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A piece of text that means something."""
+    """A piece of text that means something, cleaned of what would command a terminal."""
 
     text: str
     tone: Tone = "plain"
+
+    def __post_init__(self) -> None:
+        """Clean the text, whoever wrote it."""
+        object.__setattr__(self, "text", clean(self.text))
 
 
 Line = tuple[Cell, ...]
@@ -46,6 +61,12 @@ class Sheet:
     """Sentences below it."""
     asides: tuple[str, ...] = ()
     """Sentences below it for a person; for a program a column says the same."""
+
+    def __post_init__(self) -> None:
+        """Clean what stands around the rows; the cells have cleaned themselves."""
+        object.__setattr__(self, "title", clean(self.title))
+        object.__setattr__(self, "notes", tuple(map(clean, self.notes)))
+        object.__setattr__(self, "asides", tuple(map(clean, self.asides)))
 
 
 def cells(*texts: str | Cell) -> tuple[Cell, ...]:

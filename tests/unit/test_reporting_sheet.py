@@ -4,12 +4,16 @@ import pytest
 from makers import a_job, placed
 from rich.console import Console
 
+from cloudwhale.cli.view import sentence
+from cloudwhale.model import event as e
 from cloudwhale.model.job import JobState
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.run import Run
 from cloudwhale.reporting.drawn import show
+from cloudwhale.reporting.explain import story
 from cloudwhale.reporting.receipt import run_receipt
-from cloudwhale.reporting.sheet import Column, Sheet, cells, meant_for, plain_lines
+from cloudwhale.reporting.sheet import Column, Sheet, cells, meant_for, plain_lines, text_of
+from cloudwhale.reporting.story_text import story_lines
 from cloudwhale.reporting.tables import checks_sheet, jobs_sheet, receipt_sheet
 from cloudwhale.spi.provider import Check
 
@@ -108,3 +112,23 @@ def test_a_failed_check_comes_with_its_remedy() -> None:
     text = "\n".join(plain_lines(checks_sheet(rows)))
     assert "0.2 GiB free Free some space." in text
     assert "never shown" not in text
+
+
+BELL = "\a\x1b]0;owned\x07\x1b[2J\x9b\r"
+
+
+def test_no_text_of_a_job_commands_the_terminal() -> None:
+    reason = Reason(code=Code.OVER_BUDGET, says=BELL, change=BELL)
+    job = a_job("a", project=BELL[:3]).but(state=JobState.PARKED, reason=reason)
+    receipt = run_receipt(Run(id="run-1", opened_at=0.0, user="", folder="/"), [job], 1.0)
+    shown = [
+        *plain_lines(jobs_sheet([job], 1.0, [BELL])),
+        *plain_lines(receipt_sheet(receipt)),
+        *map(text_of, story_lines(story(job, [], []), 1.0, 80)),
+        sentence(job, e.Parked(at=1.0, job="a", reason=reason)) or "",
+    ]
+    assert "owned" in "".join(shown)
+    assert not [line for line in shown if set(line) & set(BELL[:2] + "\x9b\r")]
+    for sheet in (jobs_sheet([job], 1.0, [BELL]), receipt_sheet(receipt)):
+        assert not set(drawn(sheet, 200)) & set("\a\x9b\r")
+        assert "\x1b]" not in drawn(sheet, 200)
