@@ -6,6 +6,7 @@ from functools import partial
 from typing import TypeAlias
 
 from cloudwhale.agent import actions, closing, launching, preparing, remains, seen
+from cloudwhale.agent.entries import End
 from cloudwhale.agent.seen import Key
 from cloudwhale.agent.underway import Attempts, Tools, Underway
 from cloudwhale.mailbox.documents import StartOrder
@@ -126,7 +127,8 @@ class Acting:
 
         def publish() -> None:
             now, wall = tools.now(), tools.clock.now()
-            tools.tell(one.publisher.publish(action.seq, now, wall, over=action.last))
+            end = _end(one) if action.last else None
+            tools.tell(one.publisher.publish(action.seq, now, wall, end))
 
         def failed(error: Exception) -> None:
             key, says = action.key, f"it could not be published: {error!r}"
@@ -158,6 +160,14 @@ class Acting:
         report = self._tools.folder(key).ended()
         if report is not None:
             self._tools.poster.say(report)
+
+
+def _end(one: Underway) -> End:
+    """Return how the job's process ended; of one whose shim died nobody knows when."""
+    exit = one.folder.exit()
+    if exit is None:
+        return End(at=None)
+    return End(exit.ended_at, finished=exit.by_itself and exit.code == 0)
 
 
 def signal_number(name: str) -> int:

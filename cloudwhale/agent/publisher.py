@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cloudwhale.agent.attempts import AttemptFolder
-from cloudwhale.agent.entries import Entry, File, Watch, entries, entry_named, shown
+from cloudwhale.agent.entries import End, Entry, File, Watch, entries, entry_named, shown
 from cloudwhale.agent.place import write_whole
 from cloudwhale.agent.seen import Dropped, Published, PublishFailed, Whole
 from cloudwhale.mailbox.box import checkpoint_prefix
@@ -70,12 +70,12 @@ class Publisher:
             return Whole(self._folder.key, entry.name, entry.saved_at)
 
     def publish(
-        self, seq: int, now: Instant, wall: Instant, *, over: bool
+        self, seq: int, now: Instant, wall: Instant, end: End | None = None
     ) -> Published | Dropped | PublishFailed:
-        """Publish the newest whole entry if it is new; `over`: no process is left to change it."""
+        """Publish the newest whole entry if it is new; `end`: no process is left to change it."""
         key = self._folder.key
         with self._turn:
-            entry = self._watch.newest(now, over=over)
+            entry = self._watch.newest(now, end)
             if entry is None:
                 return Published(key, None)
             self._told = ""  # should this fail, the entry is worth telling again
