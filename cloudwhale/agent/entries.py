@@ -94,8 +94,11 @@ def entries(folder: Path) -> tuple[Entry, ...]:
     """Return what may be checkpoints, oldest first; what vanishes meanwhile is left out.
 
     Small files and links beside a larger entry travel with it and are none themselves; where
-    there are only small files, each is one.
+    there are only small files, each is one. A folder that is a link holds none: what it leads to
+    is not the job's.
     """
+    if folder.is_symlink():
+        return ()
     found = [entry for entry in map(_entry, _listed(folder)) if entry is not None]
     small = [entry for entry in found if _points(entry)]
     large = [

@@ -77,7 +77,7 @@ class Publisher:
         with self._turn:
             entry = self._watch.newest(now, end)
             if entry is None:
-                return Published(key, None)
+                return self._nothing(end)
             self._told = ""  # should this fail, the entry is worth telling again
             try:
                 return Published(key, self._put(seq, entry, wall))
@@ -88,6 +88,13 @@ class Publisher:
                 return PublishFailed(key, error.says)
             finally:
                 shutil.rmtree(self._still, ignore_errors=True)
+
+    def _nothing(self, end: End | None) -> Published | Dropped:
+        """Say that there is nothing to publish; once, at the end, also why there cannot be."""
+        key, folder = self._folder.key, self._watch.folder
+        if end is not None and folder.is_symlink():
+            return Dropped(key, shown(folder.name), "the checkpoint folder itself is a link")
+        return Published(key, None)
 
     def forget(self, checkpoints: Sequence[Checkpoint]) -> None:
         """Delete checkpoints from the store, manifest first; what it keeps is only wasted room.

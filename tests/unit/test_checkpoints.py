@@ -247,6 +247,20 @@ def test_a_checkpoint_of_folders_without_end_is_dropped(saving: Saving) -> None:
     assert saving.checkpoint(2).name == "step-1"
 
 
+def test_what_a_folder_that_became_a_link_leads_to_is_not_published(
+    saving: Saving, tmp_path: Path
+) -> None:
+    save(tmp_path / "etc", "shadow")
+    saving.checkpoints.rmdir()
+    saving.checkpoints.symlink_to(tmp_path / "etc")
+    assert saving.publisher.look(0.0) is None
+    assert saving.publisher.publish(1, 1000.0, 2e9) == Published(("job", 1), None)
+    told = saving.publish(2)
+    assert isinstance(told, Dropped)
+    assert (told.name, told.says) == ("checkpoints", "the checkpoint folder itself is a link")
+    assert saving.objects.keys("checkpoints") == []
+
+
 def test_a_store_that_takes_nothing_is_no_fault_of_the_checkpoint(saving: Saving) -> None:
     save(saving.checkpoints, "step-1")
     saving.objects.refuses = True
