@@ -1,6 +1,8 @@
 """The command `controller`: works on the queue without following anything."""
 
 import logging
+import os
+import sys
 from pathlib import Path
 
 from cloudwhale.cli.exits import Bug, Exit
@@ -26,15 +28,26 @@ def controller(until_empty: bool) -> int:
             waited = False
             while not host.try_start() and interrupts.pending is None:
                 if not waited:
-                    say(f"waiting: {host.holder() or 'another process'} works on the queue")
+                    _tell(f"waiting: {host.holder() or 'another process'} works on the queue")
                     waited = True
                 interrupts.wait(TRY_EVERY_S)
             with open_desk(settings, may_migrate=host.holds) as desk:
-                say(f"working on the queue of {settings.home}")
+                _tell(f"working on the queue of {settings.home}")
                 _work(host, desk, interrupts, until_empty)
         finally:
             host.stop(leave_agents=True)
     return Exit.DONE
+
+
+def _tell(text: str) -> None:
+    """Say something if it can be said: no full disk and no closed pipe ends a controller."""
+    try:
+        say(text)
+    except OSError:
+        # What could not be written stays in the buffer, and would fail again at the end.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def _work(host: ControllerHost, desk: Desk, interrupts: Interrupts, until_empty: bool) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from shell import Shell, until
+from shell import COMMAND, LIMIT_S, Shell, until
 
 RECEIPT = ["run", "jobs", "spent_usd", "budget_usd", "lost_work_s", "interruptions"]
 
@@ -203,6 +203,18 @@ def test_what_was_submitted_is_worked_off_until_nothing_is_left(shell: Shell) ->
     assert shell("controller", "--until-empty").code == 0
     assert shell.states() == {"a": "completed", "b": "failed"}
     until("the agent to go", lambda: shell.processes() == [])
+
+
+def test_a_controller_whose_log_cannot_be_written_works_on(shell: Shell) -> None:
+    shell.write("a.yaml", 'name: a\ncommand: "true"\n')
+    shell("submit", "a.yaml")
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*COMMAND, "controller", "--until-empty"], cwd=shell.folder, env=shell.environment,
+            stdin=subprocess.DEVNULL, stdout=full, stderr=full, timeout=LIMIT_S, check=False,
+        )  # fmt: skip
+    assert shell.states() == {"a": "completed"}
+    assert done.returncode == 0
 
 
 def test_logs_are_kept_and_can_be_followed(shell: Shell, tmp_path: Path) -> None:
