@@ -102,7 +102,7 @@ def test_a_job_that_cannot_be_prepared_for_an_unforeseen_reason_cannot_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     working = Working(tmp_path)
-    monkeypatch.setattr(preparing, "needs_time", lambda order: True)
+    monkeypatch.setattr(preparing, "needs_time", bool)
     monkeypatch.setattr(preparing, "prepare", fail)
     told = working.do(actions.Prepare(working.order))
     assert isinstance(told, CannotStart)
