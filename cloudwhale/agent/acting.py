@@ -167,7 +167,7 @@ def _end(one: Underway) -> End:
     exit = one.folder.exit()
     if exit is None:
         return End(at=None)
-    return End(exit.ended_at, finished=exit.by_itself and exit.code == 0)
+    return End(exit.ended_at, finished=exit.code == 0)
 
 
 def signal_number(name: str) -> int:

@@ -87,7 +87,7 @@ class End:
     at: Instant | None
     """On the wall clock, like the times of files; None: nobody knows."""
     finished: bool = False
-    """By itself and with exit code 0: it was not torn from what it wrote."""
+    """With exit code 0, told to stop or not: it was not torn from what it wrote."""
 
 
 def entries(folder: Path) -> tuple[Entry, ...]:
