@@ -6,7 +6,6 @@ from functools import partial
 from typing import TypeAlias
 
 from cloudwhale.agent import actions, closing, launching, preparing, remains, seen
-from cloudwhale.agent.entries import End
 from cloudwhale.agent.seen import Key
 from cloudwhale.agent.underway import Attempts, Tools, Underway
 from cloudwhale.mailbox.documents import StartOrder
@@ -82,10 +81,7 @@ class Acting:
             self._tools.tell(preparing.cannot(folder, trouble))
             return
         if preparing.needs_time(order):
-            self._tools.pool.do(
-                lambda: self._tools.tell(self._prepared(one)),
-                lambda error: self._tools.tell(preparing.cannot(folder, error)),
-            )
+            self._tools.pool.do(lambda: self._tools.tell(self._prepared(one)))
         else:
             self._tools.tell(self._prepared(one))
 
@@ -127,15 +123,9 @@ class Acting:
 
         def publish() -> None:
             now, wall = tools.now(), tools.clock.now()
-            end = _end(one) if action.last else None
-            tools.tell(one.publisher.publish(action.seq, now, wall, end))
+            tools.tell(one.publisher.publish(action.seq, now, wall, over=action.last))
 
-        def failed(error: Exception) -> None:
-            key, says = action.key, f"it could not be published: {error!r}"
-            told = seen.Dropped(key, "checkpoint", says) if action.last else None
-            tools.tell(told or seen.PublishFailed(key, says))
-
-        tools.pool.do(publish, failed)
+        tools.pool.do(publish)
 
     def _forget(self, one: Underway, old: Sequence[Checkpoint]) -> None:
         """Delete checkpoints once the newer ones are told of: a controller may still want them.
@@ -151,23 +141,12 @@ class Acting:
         closing.remember(self._tools.folder(key), action.report)
         one = self._attempts.let_go(key)
         tail = one.tail if one is not None and one.started else None
-        self._tools.pool.do(
-            lambda: closing.close(action, self._tools, tail),
-            lambda error: closing.close_anyway(action, self._tools),
-        )
+        self._tools.pool.do(lambda: closing.close(action, self._tools, tail))
 
     def _repeat(self, key: Key) -> None:
         report = self._tools.folder(key).ended()
         if report is not None:
             self._tools.poster.say(report)
-
-
-def _end(one: Underway) -> End:
-    """Return how the job's process ended; of one whose shim died nobody knows when."""
-    exit = one.folder.exit()
-    if exit is None:
-        return End(at=None)
-    return End(exit.ended_at, finished=exit.code == 0)
 
 
 def signal_number(name: str) -> int:

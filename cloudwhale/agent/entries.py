@@ -67,38 +67,17 @@ class Entry:
         return ""
 
     @property
-    def own(self) -> tuple[File, ...]:
-        """Return its files without the small ones beside it that point to it."""
-        inside = f"{self.name}/"
-        return tuple(
-            file for file in self.files if file.path == self.name or file.path.startswith(inside)
-        )
-
-    @property
     def digest(self) -> str:
         """Name its state: any change of a file, even back, gives another digest."""
         return hashlib.sha256(repr(self.files).encode()).hexdigest()[:32]
-
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """How the process that saved ended: no process is left to change anything."""
-
-    at: Instant | None
-    """On the wall clock, like the times of files; None: nobody knows."""
-    finished: bool = False
-    """With exit code 0, told to stop or not: it was not torn from what it wrote."""
 
 
 def entries(folder: Path) -> tuple[Entry, ...]:
     """Return what may be checkpoints, oldest first; what vanishes meanwhile is left out.
 
     Small files and links beside a larger entry travel with it and are none themselves; where
-    there are only small files, each is one. A folder that is a link holds none: what it leads to
-    is not the job's.
+    there are only small files, each is one.
     """
-    if folder.is_symlink():
-        return ()
     found = [entry for entry in map(_entry, _listed(folder)) if entry is not None]
     small = [entry for entry in found if _points(entry)]
     large = [
@@ -198,19 +177,17 @@ class Watch:
         self.known = dict(known)
         """Digests of what was there at the start or is published, by name."""
         self._renamed: set[str] = set()
-        self._whole: dict[str, tuple[File, ...]] = {}
+        self._whole: dict[str, str] = {}
         self._seen: dict[str, tuple[str, Instant]] = {}
 
     def renamed(self, name: str) -> None:
         """Note that an entry was renamed into its place: as it is then, it is whole."""
         self._renamed.add(name)
 
-    def newest(self, now: Instant, end: End | None = None) -> Entry | None:
-        """Return the newest whole entry if it is new; `end`: no process is left to change one."""
+    def newest(self, now: Instant, *, over: bool = False) -> Entry | None:
+        """Return the newest whole entry if it is new; `over`: no process is left to change one."""
         found = entries(self.folder)
-        if end is not None and end.at is None:  # it lived at least until it last wrote
-            end = replace(end, at=max((entry.saved_at for entry in found), default=now))
-        whole = [entry for entry in found if self._is_whole(entry, now, end)]
+        whole = [entry for entry in found if self._is_whole(entry, now, over=over)]
         self._seen = {
             entry.name: self._seen[entry.name] for entry in found if entry.name in self._seen
         }
@@ -218,26 +195,16 @@ class Watch:
             return None
         return whole[-1]
 
-    def _is_whole(self, entry: Entry, now: Instant, end: End | None) -> bool:
-        digest, own = entry.digest, entry.own
+    def _is_whole(self, entry: Entry, now: Instant, *, over: bool) -> bool:
+        digest = entry.digest
         if entry.name in self._renamed:
             self._renamed.discard(entry.name)
-            self._whole[entry.name] = own
+            self._whole[entry.name] = digest
         before, since = self._seen.get(entry.name, ("", now))
         if before != digest:
             before, since = digest, now
         self._seen[entry.name] = (before, since)
         if entry.incomplete:
             return False
-        if entry.marked or self._whole.get(entry.name) == own:
-            return True
-        if end is None:
-            return now - since >= STILL_S
-        return end.finished or _was_still(own, end)
-
-
-def _was_still(own: tuple[File, ...], end: End) -> bool:
-    """Say whether nothing was written to it in the seconds before the end: what is killed while
-    it writes leaves a file that nobody changes any more either."""
-    written_at = max(file.changed_ns for file in own) / 1e9
-    return end.at is not None and end.at - written_at >= STILL_S
+        still = now - since >= STILL_S
+        return over or entry.marked or still or self._whole.get(entry.name) == digest

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from cloudwhale.agent.entries import STILL_S, End, Watch, entries
+from cloudwhale.agent.entries import STILL_S, Watch, entries
 
 LARGE = b"x" * 5000
-FINISHED = End(2e9, finished=True)
 
 
 def save(folder: Path, name: str, body: bytes = LARGE) -> Path:
@@ -24,9 +23,9 @@ def at(path: Path, seconds: float) -> None:
     os.utime(path, (seconds, seconds))
 
 
-def newest(watch: Watch, now: float, end: End | None = None) -> str | None:
+def newest(watch: Watch, now: float, *, over: bool = False) -> str | None:
     """Return the name of what is whole and new."""
-    entry = watch.newest(now, end)
+    entry = watch.newest(now, over=over)
     return entry.name if entry else None
 
 
@@ -63,41 +62,6 @@ def test_what_is_written_to_after_its_rename_is_whole_no_more(tmp_path: Path) ->
     assert newest(watch, 101.0) is None
 
 
-def test_a_job_killed_while_it_writes_leaves_the_checkpoint_that_was_renamed(
-    tmp_path: Path,
-) -> None:
-    watch = Watch(tmp_path, {})
-    at(save(tmp_path, "step-1/weights"), 990.0)
-    watch.renamed("step-1")
-    at(save(tmp_path, "step-2/weights"), 999.0)
-    assert newest(watch, 100.0, End(1000.0)) == "step-1"
-    assert newest(watch, 900.0, End(1000.0)) == "step-1", "however long ago that is"
-    assert newest(watch, 900.0, End(1000.0, finished=True)) == "step-2"
-
-
-def test_what_was_renamed_just_before_a_job_was_stopped_is_whole(tmp_path: Path) -> None:
-    watch = Watch(tmp_path, {})
-    at(save(tmp_path, "step-2/weights"), 1000.0)
-    watch.renamed("step-2")
-    assert newest(watch, 100.0) == "step-2"
-    save(tmp_path, "latest", b"step-2")
-    assert newest(watch, 101.0, End(1000.0)) == "step-2", "what points to it may come later"
-
-
-def test_what_was_still_for_five_seconds_before_a_kill_is_whole(tmp_path: Path) -> None:
-    at(save(tmp_path, "step-1"), 1000.0)
-    assert newest(Watch(tmp_path, {}), 100.0, End(1000.0 + STILL_S)) == "step-1"
-    assert newest(Watch(tmp_path, {}), 100.0, End(999.0 + STILL_S)) is None
-
-
-def test_of_a_job_that_ended_nobody_knows_when_the_last_to_be_written_may_be_half(
-    tmp_path: Path,
-) -> None:
-    at(save(tmp_path, "step-1"), 1000.0)
-    at(save(tmp_path, "step-2"), 1000.0 + STILL_S)
-    assert newest(Watch(tmp_path, {}), 100.0, End(None)) == "step-1"
-
-
 @pytest.mark.parametrize("mark", [".complete", ".metadata"])
 def test_what_a_framework_marks_as_complete_is_whole(tmp_path: Path, mark: str) -> None:
     save(tmp_path, "step-1/weights")
@@ -110,16 +74,16 @@ def test_what_a_framework_marks_as_incomplete_is_not(tmp_path: Path) -> None:
     save(tmp_path, "checkpoint-40/weights")
     mark = save(tmp_path, "checkpoint-40/checkpoint-is-incomplete.txt", b"")
     watch.renamed("checkpoint-40")
-    assert newest(watch, 100.0, end=FINISHED) is None
-    assert newest(watch, 200.0, end=FINISHED) is None
+    assert newest(watch, 100.0, over=True) is None
+    assert newest(watch, 200.0, over=True) is None
     mark.unlink()
-    assert newest(watch, 300.0, end=FINISHED) == "checkpoint-40"
+    assert newest(watch, 300.0, over=True) == "checkpoint-40"
 
 
 def test_torch_shards_without_their_metadata_are_not_whole(tmp_path: Path) -> None:
     watch = Watch(tmp_path, {})
     save(tmp_path, "step-1/__0_0.distcp")
-    assert newest(watch, 100.0, end=FINISHED) is None
+    assert newest(watch, 100.0, over=True) is None
     save(tmp_path, "step-1/.metadata", b"1")
     assert newest(watch, 101.0) == "step-1"
 
@@ -130,13 +94,13 @@ def test_torch_shards_without_their_metadata_are_not_whole(tmp_path: Path) -> No
 )
 def test_drafts_are_no_checkpoints(tmp_path: Path, name: str) -> None:
     save(tmp_path, f"{name}/weights")
-    assert newest(Watch(tmp_path, {}), 100.0, end=FINISHED) is None
+    assert newest(Watch(tmp_path, {}), 100.0, over=True) is None
 
 
 def test_a_folder_without_a_byte_is_no_checkpoint(tmp_path: Path) -> None:
     (tmp_path / "step-1" / "inner").mkdir(parents=True)
     save(tmp_path, "step-2/started", b"")
-    assert newest(Watch(tmp_path, {}), 100.0, end=FINISHED) is None
+    assert newest(Watch(tmp_path, {}), 100.0, over=True) is None
 
 
 def test_drafts_inside_a_checkpoint_are_left_out(tmp_path: Path) -> None:
@@ -150,7 +114,7 @@ def test_the_newest_is_the_one_that_was_written_last(tmp_path: Path) -> None:
     for name, when in (("b", 30.0), ("c", 10.0), ("a", 20.0)):
         at(save(tmp_path, name), when)
     assert [entry.name for entry in entries(tmp_path)] == ["c", "a", "b"]
-    assert newest(Watch(tmp_path, {}), 100.0, end=FINISHED) == "b"
+    assert newest(Watch(tmp_path, {}), 100.0, over=True) == "b"
 
 
 def test_a_newest_that_is_not_whole_leaves_the_one_before(tmp_path: Path) -> None:
@@ -165,9 +129,9 @@ def test_what_is_known_is_not_new(tmp_path: Path) -> None:
     save(tmp_path, "step-1")
     [entry] = entries(tmp_path)
     watch = Watch(tmp_path, {"step-1": entry.digest})
-    assert newest(watch, 100.0, end=FINISHED) is None
+    assert newest(watch, 100.0, over=True) is None
     save(tmp_path, "step-1", LARGE + b"trained on")
-    assert newest(watch, 100.0, end=FINISHED) == "step-1"
+    assert newest(watch, 100.0, over=True) == "step-1"
 
 
 def test_small_files_and_links_travel_with_the_checkpoint_they_point_to(tmp_path: Path) -> None:
