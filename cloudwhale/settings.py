@@ -23,6 +23,8 @@ PREFIX = "CLOUDWHALE_"
 
 Amount: TypeAlias = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
+Weight: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
 _NODE = re.compile(r"(?:[A-Za-z0-9_-][A-Za-z0-9._-]{0,62})?")
 _DEVICE = re.compile(
     r"(?:0*[1-9][0-9]{0,3}\s*x\s+)?\S.*?\s+[0-9]+(?:\.[0-9]+)?\s*(?:GB|GiB)", re.IGNORECASE
@@ -48,6 +50,12 @@ _WANTED = {
     "labels": 'names with texts, like {rack = "a"}',
     "order": "a name, like priority",
     "score": "a name, like best-fit",
+    "weights": "names of scores with numbers that sum to 1, like {finish = 0.6, fit = 0.4}",
+    "shares": "projects with numbers above 0, like {nlp = 2, vision = 1}",
+    "hold": "true or false",
+    "reserve": "true or false",
+    "preempt": "true or false",
+    "preempt_after_s": "a number of seconds, 0 or more, like 60",
     "seed": "a whole number, like 0",
     "attempt_lease_s": "a number of seconds above 0, like 600",
     "clock_skew_s": "a number of seconds, 0 or more, like 30",
@@ -68,6 +76,12 @@ def _device(text: str) -> str:
     if _COUNT_0.fullmatch(text.strip()) or not _DEVICE.fullmatch(text.strip()):
         raise ValueError(text)
     return text
+
+
+def _weights(weights: dict[str, float]) -> dict[str, float]:
+    if weights and abs(sum(weights.values()) - 1.0) > 1e-6:
+        raise ValueError(weights)
+    return weights
 
 
 class Settings(Value):
@@ -95,6 +109,18 @@ class Settings(Value):
     """Policy that says which of the places that fit is best."""
     seed: int = 0
     """What policies draw from; the same seed gives the same plans."""
+    weights: Annotated[dict[str, Weight], AfterValidator(_weights)] = {}
+    """How much each named score counts; they sum to 1. Empty: as the score policy has it."""
+    shares: dict[str, Amount] = {}
+    """What projects are entitled to, beside one another; in the environment `nlp=2,vision=1`."""
+    hold: bool = True
+    """Whether a job may wait for a better place although it fits somewhere."""
+    reserve: bool = True
+    """Whether room is kept for the oldest job that is too large for what is free."""
+    preempt: bool = True
+    """Whether a job may be stopped, checkpoint first, for one of a higher class."""
+    preempt_after_s: Seconds = Field(60.0, ge=0, allow_inf_nan=False)
+    """A job that has run for less is not stopped for another."""
     attempt_lease_s: Seconds = Field(600.0, gt=0, allow_inf_nan=False)
     """Silence of the store or the agent after which an attempt counts as lost."""
     clock_skew_s: Seconds = Field(30.0, ge=0, allow_inf_nan=False)
@@ -163,16 +189,17 @@ def _read(file: Path) -> dict[str, Any]:
 def _from_text(key: str, value: str) -> Any:
     if key == "devices":
         return [part.strip() for part in value.split(",") if part.strip()]
-    if key == "labels":
-        return dict(_label(part) for part in value.split(",") if part.strip())
+    if key in ("labels", "weights", "shares"):
+        return dict(_named(key, part) for part in value.split(",") if part.strip())
     return value
 
 
-def _label(text: str) -> tuple[str, str]:
+def _named(key: str, text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
         raise SettingsError(
-            f"${PREFIX}LABELS: {text!r} is not NAME=VALUE", "Write labels as rack=a,disk=fast."
+            f"${PREFIX}{key.upper()}: {text!r} is not NAME=VALUE",
+            f"Write {key} as one=VALUE,other=VALUE.",
         )
     return name.strip(), value.strip()
 

@@ -18,7 +18,7 @@ from cloudwhale.model.node import Facts
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import Instant
 from cloudwhale.planning.planner import Policies
-from cloudwhale.planning.reconcile import Patience
+from cloudwhale.planning.rules import Patience, Rules
 from cloudwhale.simulation.clock import SteppedClock
 from cloudwhale.simulation.machines import SimulatedMachine
 from cloudwhale.simulation.processes import Program
@@ -29,8 +29,8 @@ from cloudwhale_policies.fits import BestFit
 from cloudwhale_policies.order import Priority
 
 FACTS = Facts(cpu=2.0, memory_gib=8.0, disk_gib=50.0)
-PATIENCE = Patience(attempt_lease_s=600.0, clock_skew_s=30.0)
-CHOSEN = Chosen(Policies(Priority(), BestFit(), PATIENCE), "priority", "best-fit")
+RULES = Rules(patience=Patience(attempt_lease_s=600.0, clock_skew_s=30.0))
+CHOSEN = Chosen(Policies(Priority(), BestFit(), RULES), "priority", "best-fit")
 PROGRAMS = {
     "quick": Program(work_s=3.0),
     "saving": Program(work_s=30.0, saves_every_s=4.0),

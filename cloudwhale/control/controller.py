@@ -191,7 +191,7 @@ class Controller:
         self._planned_version = settled_at
 
     def _is_refused(self, made: p.Plan, world: World) -> bool:
-        faults = check(made, world, self._chosen.policies.patience)
+        faults = check(made, world, self._chosen.policies.rules)
         says = "; ".join(f"{fault.rule}: {fault.says}" for fault in faults[:5])
         if faults and says != self._incident:
             self._unsaved.append(_noted("controller", Code.PLAN_REFUSED, says, world.now))
@@ -212,7 +212,7 @@ class Controller:
             epoch=self.epoch,
             order=self._chosen.order,
             score=self._chosen.score,
-            settings=self._chosen.policies.patience.model_dump_json(),
+            settings=self._chosen.policies.rules.model_dump_json(),
             sightings=_as_json(world.sightings),
             plan=made,
         )

@@ -14,7 +14,7 @@ from cloudwhale.control.store.opening import database_url
 from cloudwhale.host import HostOptions, as_arguments, facts
 from cloudwhale.mailbox.objects import StoreObjects, open_objects
 from cloudwhale.planning.planner import Policies
-from cloudwhale.planning.reconcile import Patience
+from cloudwhale.planning.rules import Patience, Rules
 from cloudwhale.settings import Settings
 from cloudwhale.spi.provider import Provider
 from cloudwhale.spi.store import Store
@@ -97,7 +97,15 @@ def policies(settings: Settings) -> Policies:
     return Policies(
         order=plugins.load(plugins.ORDERS, settings.order)(),
         score=plugins.load(plugins.SCORES, settings.score)(),
-        patience=Patience(
-            attempt_lease_s=settings.attempt_lease_s, clock_skew_s=settings.clock_skew_s
+        rules=Rules(
+            patience=Patience(
+                attempt_lease_s=settings.attempt_lease_s, clock_skew_s=settings.clock_skew_s
+            ),
+            weights=settings.weights,
+            shares=settings.shares,
+            hold=settings.hold,
+            reserve=settings.reserve,
+            preempt=settings.preempt,
+            preempt_after_s=settings.preempt_after_s,
         ),
     )

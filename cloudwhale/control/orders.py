@@ -1,11 +1,12 @@
 """Writes the orders that a plan's steps ask for, from what is stored of the job."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from cloudwhale.mailbox.documents import LeaveOrder, StartOrder, StopOrder
-from cloudwhale.model.job import CheckpointRule, Job
-from cloudwhale.model.node import Node
-from cloudwhale.model.units import Instant
+from cloudwhale.model.job import CheckpointRule, Job, Resources
+from cloudwhale.model.node import Device, Node
+from cloudwhale.model.units import GiB, Instant
+from cloudwhale.planning.inventory import device_memory_taken
 
 DEFAULT_RULE = CheckpointRule()
 
@@ -17,7 +18,9 @@ def start_order(
 
     `sealed`: the job's secrets by name, sealed to the node's key.
     """
-    spec, wanted = job.spec, set(job.placement.devices if job.placement is not None else ())
+    spec, wants = job.spec, job.wants
+    given = set(job.placement.devices if job.placement is not None else ())
+    devices = tuple(device for device in node.facts.devices if device.id in given)
     return StartOrder(
         at=at,
         fence=fence,
@@ -32,14 +35,23 @@ def start_order(
         env={**spec.array, **spec.env},
         secrets={name: sealed[name] for name in spec.secrets},
         workdir=job.workdir_key,
-        devices=tuple(device for device in node.facts.devices if device.id in wanted),
-        cpu=spec.resources.cpu,
-        memory_gib=spec.resources.memory_gib,
-        shm_gib=spec.resources.shm_gib,
+        devices=devices,
+        share=wants.gpu.share,
+        gpu_memory_gib=_gpu_memory_gib(wants, devices),
+        cpu=wants.cpu,
+        memory_gib=wants.memory_gib,
+        shm_gib=wants.shm_gib,
         mounts=spec.mounts,
         checkpoint=spec.checkpoint or DEFAULT_RULE,
         restore=job.checkpoint,
     )
+
+
+def _gpu_memory_gib(wants: Resources, devices: Sequence[Device]) -> GiB | None:
+    """Return what a job that shares its devices may use of each; None: all of it."""
+    if not devices or wants.gpu.share >= 1.0:
+        return None
+    return min(device_memory_taken(wants, device) for device in devices)
 
 
 def stop_order(job: Job, *, fence: int, at: Instant) -> StopOrder:

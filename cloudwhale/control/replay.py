@@ -9,7 +9,7 @@ from cloudwhale.control.desk import Desk
 from cloudwhale.model.plan import Plan, Round
 from cloudwhale.model.world import Sighting
 from cloudwhale.planning.planner import Policies, plan
-from cloudwhale.planning.reconcile import Patience
+from cloudwhale.planning.rules import Rules
 from cloudwhale.spi.errors import CloudwhaleError
 from cloudwhale.spi.store import Store
 
@@ -47,7 +47,7 @@ def plan_again(store: Store, stored: Round) -> Plan:
     policies = Policies(
         order=plugins.load(plugins.ORDERS, stored.order)(),
         score=plugins.load(plugins.SCORES, stored.score)(),
-        patience=Patience.model_validate_json(stored.settings),
+        rules=Rules.model_validate_json(stored.settings),
     )
     return plan(world, policies)
 

@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter
 
-from cloudwhale.model.job import Checkpoint, CheckpointRule, Ending
-from cloudwhale.model.node import Device, Facts
+from cloudwhale.model.job import Checkpoint, CheckpointRule, Ending, Peaks
+from cloudwhale.model.node import Device, Facts, Measured
 from cloudwhale.model.reason import Code
 from cloudwhale.model.units import GiB, Instant, Seconds
 from cloudwhale.model.value import Wire
@@ -49,6 +49,10 @@ class StartOrder(Order):
     workdir: str | None = None
     """Store key of the packed working directory."""
     devices: tuple[Device, ...] = ()
+    share: float = 1.0
+    """Compute share per device."""
+    gpu_memory_gib: GiB | None = None
+    """What it may use of each device before it is stopped; None: all of it."""
     cpu: float
     memory_gib: GiB | None = None
     shm_gib: GiB | None = None
@@ -103,6 +107,7 @@ class Heartbeat(Report):
     """The agent is still there; every 10 s."""
 
     kind: Literal["heartbeat"] = "heartbeat"
+    measured: Measured | None = None
 
 
 class AttemptReport(Report):
@@ -138,6 +143,7 @@ class AttemptEnded(AttemptReport):
     unsaved_s: Seconds = 0.0
     """Run time since its last published checkpoint (or its start)."""
     ran_s: Seconds = 0.0
+    peaks: Peaks = Peaks()
 
 
 class OrderRefused(AttemptReport):

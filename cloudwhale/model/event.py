@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from cloudwhale.model.job import Checkpoint, Job, Placement
+from cloudwhale.model.job import Checkpoint, Job, Peaks, Placement, Resources
 from cloudwhale.model.node import Node
 from cloudwhale.model.reason import Reason
 from cloudwhale.model.rental import Rental
@@ -31,11 +31,19 @@ class OfAttempt(OfJob):
     attempt: int
 
 
+class OfNode(Happened):
+    """Something that happened to a node that is known."""
+
+    node: str
+
+
 class Leaves(OfJob):
     """A job leaves its place, or the queue."""
 
     ran_s: Seconds | None = None
     """How long the attempt ran, as its agent measured it; None when nobody did."""
+    peaks: Peaks = Peaks()
+    """The most that the attempt used."""
 
 
 # -- what people ask -------------------------------------------------------------------------
@@ -91,6 +99,14 @@ class Waits(OfJob):
     """The reason why a job waits has changed."""
 
     kind: Literal["waits"] = "waits"
+    reason: Reason
+
+
+class Held(OfJob):
+    """The job waits although it fits somewhere: a better place comes, or this time does."""
+
+    kind: Literal["held"] = "held"
+    until: Instant
     reason: Reason
 
 
@@ -212,6 +228,8 @@ class Retried(OfAttempt, Leaves):
     reason: Reason
     not_before: Instant
     lost_s: Seconds = 0.0
+    grown: Resources | None = None
+    """What its next attempt needs, when this one has outgrown what it had."""
 
 
 class Cancelled(Leaves):
@@ -243,19 +261,29 @@ class NodeJoined(Happened):
     node: Node
 
 
-class NodeLost(Happened):
+class NodeLost(OfNode):
     """A node's agent was silent for longer than its attempt lease."""
 
     kind: Literal["node-lost"] = "node-lost"
-    node: str
     silent_s: Seconds
 
 
-class NodeDrained(Happened):
+class NodeDrained(OfNode):
     """A node takes no new jobs."""
 
     kind: Literal["node-drained"] = "node-drained"
-    node: str
+
+
+class NodeResumed(OfNode):
+    """A node that drained takes jobs again."""
+
+    kind: Literal["node-resumed"] = "node-resumed"
+
+
+class NodeRemoved(OfNode):
+    """Nobody counts on the node any more; an agent that joins under its name makes a new one."""
+
+    kind: Literal["node-removed"] = "node-removed"
 
 
 class Read(Happened):
@@ -313,6 +341,7 @@ Event = Annotated[
     | ResumeAsked
     | Placed
     | Waits
+    | Held
     | Parked
     | GaveUp
     | StopWished
@@ -334,6 +363,8 @@ Event = Annotated[
     | NodeJoined
     | NodeLost
     | NodeDrained
+    | NodeResumed
+    | NodeRemoved
     | Read
     | RentalChanged
     | Reserved

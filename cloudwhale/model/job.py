@@ -138,9 +138,13 @@ class JobSpec(Value):
 
         Asked for every waiting job in every round.
         """
+        return self.demand_of(self.resources)
+
+    def demand_of(self, wants: Resources) -> str:
+        """Return the same for a job that wants something else."""
         where = (self.where.labels, self.where.not_on, sorted(self.mounts))
         kind = (self.market, self.nodes, self.image is None, bool(self.secrets))
-        return f"{self.resources.model_dump_json()} {where} {kind}"
+        return f"{wants.model_dump_json()} {where} {kind}"
 
 
 class JobState(StrEnum):
@@ -197,9 +201,37 @@ class Checkpoint(Value):
 
 Ending = Literal[
     "exited", "stopped", "not-found", "setup-failed", "oom", "disk-full", "shim-lost",
-    "restore-failed", "start-failed",
+    "restore-failed", "start-failed", "gpu-outgrown", "gpu-oom", "device-lost", "no-gpus",
+    "image-refused", "runtime-lost",
 ]  # fmt: skip
-"""How an attempt ended, as its agent saw it; `stopped` is: after a stop order."""
+"""How an attempt ended, as its agent saw it.
+
+`stopped`: after a stop order; `oom`: out of host memory; `gpu-outgrown`: used more GPU memory than
+it had declared and was stopped; `gpu-oom`: the driver refused it GPU memory; `device-lost`: its GPU
+is gone; `no-gpus`: its container did not see its GPUs; `image-refused`: there is no such image, or
+it needs a login; `runtime-lost`: Docker went away and took the job with it.
+"""
+
+
+class Peaks(Value):
+    """The most that an attempt used of each thing; None where nobody could measure it."""
+
+    gpu_gib: GiB | None = None
+    """On the device where it used most."""
+    sm: float | None = None
+    memory_gib: GiB | None = None
+    cpu: float | None = None
+    disk_io_mb_s: float | None = None
+    network_mb_s: float | None = None
+
+    def and_(self, other: "Peaks") -> "Peaks":
+        """Return the larger of both in every dimension."""
+        mine, theirs = self.model_dump(), other.model_dump()
+        both = {
+            name: max((v for v in (mine[name], theirs[name]) if v is not None), default=None)
+            for name in mine
+        }
+        return Peaks(**both)
 
 
 class Job(Value):
@@ -233,12 +265,30 @@ class Job(Value):
     late_said: bool = False
     """Whether `checkpoint-late` was reported since the last checkpoint."""
     retries: int = 0
+    grown: Resources | None = None
+    """What it needs after it has outgrown what its file says."""
+    grows: int = 0
+    """How often it has outgrown what it had."""
+    held_until: Instant | None = None
+    """No placement is held back for it after this time; None: none was since it last ran."""
+    peaks: Peaks = Peaks()
+    """The most that its ended attempts have used."""
     not_before: Instant | None = None
     run_s: Seconds = 0.0
     """Time that attempts have run, the current one excluded."""
     lost_s: Seconds = 0.0
     """Work that was done and lost because an attempt ended after its last checkpoint."""
     interruptions: int = 0
+
+    @property
+    def wants(self) -> Resources:
+        """Return what one node of it needs now: what its file says, or what it has grown to."""
+        return self.spec.resources if self.grown is None else self.grown
+
+    @property
+    def demand(self) -> str:
+        """Return what makes two jobs equal to every hard fact of a place."""
+        return self.spec.demand if self.grown is None else self.spec.demand_of(self.grown)
 
     @property
     def ended(self) -> bool:

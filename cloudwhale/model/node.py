@@ -16,6 +16,13 @@ class Device(Value):
     memory_gib: GiB
     """Nominal memory of the model."""
     declared: bool = False
+    usable_gib: GiB | None = None
+    """What the driver reports: what can be packed. None: the nominal memory."""
+
+    @property
+    def packs_gib(self) -> GiB:
+        """Return how much memory can be given away."""
+        return self.memory_gib if self.usable_gib is None else self.usable_gib
 
 
 class Facts(Value):
@@ -30,6 +37,40 @@ class Facts(Value):
     mounts: tuple[str, ...] = ()
     """Host paths that jobs may mount; `/` means any that exists."""
     runtimes: tuple[str, ...] = ("process",)
+    """`process` always; `container` where Docker answers."""
+    disk_io_mb_s: float | None = None
+    """What its disk can do; None: nobody has said."""
+    network_mb_s: float | None = None
+    links: tuple[tuple[str, str], ...] = ()
+    """Pairs of devices, by id, that NVLink joins."""
+    images: tuple[str, ...] = ()
+    """Container images that lie here, as their owners write them."""
+    version: str = ""
+    """Of the agent."""
+
+
+class DeviceUse(Value):
+    """What is really used of one device."""
+
+    used_gib: GiB
+    """By everybody."""
+    foreign_gib: GiB = 0.0
+    """By processes that are no job of ours, the driver's own share included."""
+    sm: float | None = None
+    """Share of time in [0, 1] in which a kernel ran; None where the driver does not say."""
+    jobs: dict[str, GiB] = {}
+    """By our jobs, by id."""
+
+
+class Measured(Value):
+    """What is really used of a machine, as its agent saw it last."""
+
+    devices: dict[str, DeviceUse] = {}
+    cpu: float | None = None
+    """Cores that are busy."""
+    memory_gib: GiB | None = None
+    disk_io_mb_s: float | None = None
+    network_mb_s: float | None = None
 
 
 class NodeState(StrEnum):
@@ -41,6 +82,8 @@ class NodeState(StrEnum):
     DRAINING = "draining"
     LOST = "lost"
     """Its agent fell silent for longer than its attempt lease."""
+    REMOVED = "removed"
+    """Nobody counts on it any more; it is in no world."""
 
 
 class Node(Value):
@@ -55,5 +98,7 @@ class Node(Value):
     """Incarnation of the agent that was last heard."""
     public_key: str = ""
     """Base64 key that secrets in orders to this node are sealed with."""
+    cached: tuple[str, ...] = ()
+    """What jobs have left here, newest last: `label:llama-7b`, `image:…`, `input:…`."""
     joined_at: Instant | None = None
     lost_at: Instant | None = None

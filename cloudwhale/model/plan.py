@@ -30,6 +30,16 @@ class AskToStop(Wire):
     reason: Reason
 
 
+class Hold(Wire):
+    """Do not start the job now, although it fits somewhere: a better place comes soon."""
+
+    kind: Literal["hold"] = "hold"
+    job: str
+    until: Instant
+    """It is not held back any longer than this, whatever comes."""
+    reason: Reason
+
+
 class Park(Wire):
     """Leave the job alone until a person acts."""
 
@@ -117,6 +127,7 @@ class PostStop(Wire):
 Step = Annotated[
     Place
     | AskToStop
+    | Hold
     | Park
     | GiveUp
     | Drop

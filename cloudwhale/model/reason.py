@@ -26,6 +26,8 @@ class Code(StrEnum):
     MARKET = "market"
     NODE_NOT_READY = "node-not-ready"
     NODE_DRAINS = "node-drains"
+    GPU_IN_USE = "gpu-in-use"  # somebody outside of cloudwhale uses the device, as measured
+    KEPT_FREE = "kept-free"  # reserved for an older, larger job
     GANG = "gang"
     # why still waiting
     NO_NODES = "no-nodes"
@@ -34,6 +36,8 @@ class Code(StrEnum):
     WAITS_FOR_JOB = "waits-for-job"
     BACKOFF = "backoff"
     RECOVERING = "recovering"
+    HELD = "held"  # a better place becomes free soon
+    MAKES_ROOM = "makes-room"  # jobs of lower priority give way to it
     # why parked, failed or stopped
     DEPENDENCY_FAILED = "dependency-failed"
     DEADLINE_PASSED = "deadline-passed"
@@ -52,6 +56,12 @@ class Code(StrEnum):
     USER_ASKED = "user-asked"
     PAUSED = "paused"
     PREEMPTED = "preempted"
+    GPU_OUTGROWN = "gpu-outgrown"
+    GPU_OUT_OF_MEMORY = "gpu-out-of-memory"
+    DEVICE_LOST = "device-lost"
+    NO_GPUS_INSIDE = "no-gpus-inside"
+    IMAGE_REFUSED = "image-refused"
+    RUNTIME_LOST = "runtime-lost"
     # money
     OVER_BUDGET = "over-budget"
     SOFT_LINE = "soft-line"
@@ -63,6 +73,10 @@ class Code(StrEnum):
     CHECKPOINT_DROPPED = "checkpoint-dropped"
     LOG_SHORTENED = "log-shortened"
     CLOCK_WENT_BACK = "clock-went-back"
+    CLOCK_DIFFERS = "clock-differs"
+    NAME_TAKEN = "name-taken"  # two agents want to be one node
+    IMAGE_PULLED = "image-pulled"
+    GREW = "grew"
     CANNOT_ACT = "cannot-act"
     PLAN_REFUSED = "plan-refused"
     FINISHED = "finished"

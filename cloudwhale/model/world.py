@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from cloudwhale.model.job import Job, JobState
-from cloudwhale.model.node import Node
+from cloudwhale.model.node import Measured, Node
 from cloudwhale.model.offer import Offer
 from cloudwhale.model.rental import Rental
 from cloudwhale.model.run import Run
@@ -32,6 +32,23 @@ class Sighting(Value):
     """When its agent last said anything, by this host's clock."""
     agent_alive: bool | None = None
     """For nodes whose agent we start ourselves: whether it runs; None where we cannot see."""
+    measured: Measured | None = None
+    """What is really used there; None where the agent does not say."""
+
+
+class Use(Value):
+    """What a project's ended attempts have used of GPUs, fading with time."""
+
+    device_s: Seconds
+    """Seconds times devices times share, as of `at`; half of it is forgotten every HALF_LIFE_S."""
+    at: Instant
+
+    def now(self, at: Instant) -> Seconds:
+        """Return what is left of it at a later time."""
+        return float(self.device_s * 0.5 ** (max(0.0, at - self.at) / USE_HALF_LIFE_S))
+
+
+USE_HALF_LIFE_S: Seconds = 24 * 3600.0  # who used much yesterday counts half as much today
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +74,5 @@ class World:
         default_factory=dict[tuple[str, str], tuple[Seconds, ...]]
     )
     """Run times of ended jobs by family, newest last."""
+    use: Mapping[str, Use] = field(default_factory=dict[str, Use])
+    """What each project's ended attempts have used, by project."""

@@ -7,7 +7,7 @@ from cloudwhale.model import plan as p
 from cloudwhale.model.job import Job
 from cloudwhale.model.node import Node
 from cloudwhale.model.world import World
-from cloudwhale.planning.reconcile import Patience
+from cloudwhale.planning.rules import Rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,25 +29,25 @@ class _Use:
     gpu_gib: dict[str, float] = field(default_factory=dict[str, float])
 
 
-Rule = Callable[[p.Plan, World, Patience], Iterator[Fault]]
+Rule = Callable[[p.Plan, World, Rules], Iterator[Fault]]
 
 
-def check(plan: p.Plan, world: World, patience: Patience) -> tuple[Fault, ...]:
+def check(plan: p.Plan, world: World, rules: Rules) -> tuple[Fault, ...]:
     """Return every fault of a plan; an empty answer lets it be carried out."""
-    return tuple(fault for rule in RULES for fault in rule(plan, world, patience))
+    return tuple(fault for rule in RULES for fault in rule(plan, world, rules))
 
 
 def _placements(plan: p.Plan) -> list[p.Place]:
     return [step for step in plan.steps if isinstance(step, p.Place)]
 
 
-def version(plan: p.Plan, world: World, patience: Patience) -> Iterator[Fault]:
+def version(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
     """The plan is of this world."""
     if plan.version != world.version:
         yield Fault("version", f"plan of version {plan.version}, world of {world.version}")
 
 
-def subjects(plan: p.Plan, world: World, patience: Patience) -> Iterator[Fault]:
+def subjects(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
     """Every step is about a job and a node that exist."""
     for step in plan.steps:
         job = getattr(step, "job", None)
@@ -60,7 +60,7 @@ def subjects(plan: p.Plan, world: World, patience: Patience) -> Iterator[Fault]:
             yield Fault("subjects", f"{step.kind} on node {node}, which nobody knows")
 
 
-def one_place(plan: p.Plan, world: World, patience: Patience) -> Iterator[Fault]:
+def one_place(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
     """A job gets one place at most, and none while it may still have another."""
     seen: set[str] = set()
     for step in _placements(plan):
@@ -74,7 +74,7 @@ def one_place(plan: p.Plan, world: World, patience: Patience) -> Iterator[Fault]
             yield Fault("one-place", f"{step.job} is placed although somebody wants: {job.wish}")
 
 
-def fences(plan: p.Plan, world: World, patience: Patience) -> Iterator[Fault]:
+def fences(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
     """Attempts are counted without gaps, and only the newest is ordered about."""
     for step in plan.steps:
         attempt: int | None = getattr(step, "attempt", None)
@@ -87,7 +87,7 @@ def fences(plan: p.Plan, world: World, patience: Patience) -> Iterator[Fault]:
             yield Fault("fences", says)
 
 
-def capacity(plan: p.Plan, world: World, patience: Patience) -> Iterator[Fault]:
+def capacity(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
     """No node holds more CPU, memory or disk than it has, however the places came about."""
     for node, use in _used(plan, world):
         facts = node.facts
@@ -100,7 +100,7 @@ def capacity(plan: p.Plan, world: World, patience: Patience) -> Iterator[Fault]:
                 yield Fault("capacity", f"{node.id} would hold {used:g} {what} of {has:g}")
 
 
-def device_capacity(plan: p.Plan, world: World, patience: Patience) -> Iterator[Fault]:
+def device_capacity(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
     """No device is given away more than once, in share or in memory."""
     for node, use in _used(plan, world):
         memory = {device.id: device.memory_gib for device in node.facts.devices}
@@ -128,7 +128,7 @@ def _used(plan: p.Plan, world: World) -> Iterator[tuple[Node, _Use]]:
 def _add(use: dict[str, _Use], job: Job, node: str, devices: tuple[str, ...]) -> None:
     if node not in use:
         return
-    here, wants = use[node], job.spec.resources
+    here, wants = use[node], job.wants
     here.cpu += wants.cpu
     here.memory_gib += wants.memory_gib or 0.0
     here.disk_gib += wants.disk_gib or 0.0
@@ -138,13 +138,13 @@ def _add(use: dict[str, _Use], job: Job, node: str, devices: tuple[str, ...]) ->
         here.gpu_gib[device] = here.gpu_gib.get(device, 0.0) + wants.gpu.memory_gib.least
 
 
-def devices_suit(plan: p.Plan, world: World, patience: Patience) -> Iterator[Fault]:
+def devices_suit(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
     """A job gets the number, the model and the memory of GPUs that it asked for, each once."""
     for step in _placements(plan):
         job, node = world.jobs.get(step.job), world.nodes.get(step.placement.node)
         if job is None or node is None:
             continue
-        gpu, given = job.spec.resources.gpu, step.placement.devices
+        gpu, given = job.wants.gpu, step.placement.devices
         most = gpu.count if gpu.count_most is None else gpu.count_most
         if len(set(given)) != len(given) or not gpu.count <= len(given) <= max(most, gpu.count):
             says = f"{job.id} asked for {gpu.count} GPUs and gets {len(set(given))}"
@@ -165,7 +165,7 @@ def _is_one_of(model: str, asked: tuple[str, ...]) -> bool:
     return any("-".join(parts[:n]) in asked for n in range(1, len(parts) + 1))
 
 
-def rules_of_the_user(plan: p.Plan, world: World, patience: Patience) -> Iterator[Fault]:
+def rules_of_the_user(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
     """What the user forbade is not done: nodes, labels, markets, isolation."""
     for step in _placements(plan):
         job, node = world.jobs.get(step.job), world.nodes.get(step.placement.node)
@@ -191,7 +191,7 @@ def _is_offered(path: str, node: Node) -> bool:
     return not above.isdisjoint(node.facts.mounts)
 
 
-def nodes_take_jobs(plan: p.Plan, world: World, patience: Patience) -> Iterator[Fault]:
+def nodes_take_jobs(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
     """Nothing is placed on a node that drains, is lost, or cannot take the job's secrets yet."""
     for step in _placements(plan):
         job, node = world.jobs.get(step.job), world.nodes.get(step.placement.node)
@@ -203,7 +203,7 @@ def nodes_take_jobs(plan: p.Plan, world: World, patience: Patience) -> Iterator[
             yield Fault("nodes-take-jobs", f"{job.id} has secrets, {node.id} has no key yet")
 
 
-def gangs(plan: p.Plan, world: World, patience: Patience) -> Iterator[Fault]:
+def gangs(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
     """A gang starts whole or not at all."""
     for step in _placements(plan):
         job = world.jobs.get(step.job)
@@ -211,7 +211,7 @@ def gangs(plan: p.Plan, world: World, patience: Patience) -> Iterator[Fault]:
             yield Fault("gangs", f"{job.id} needs {job.spec.nodes} nodes and gets one")
 
 
-def dependencies(plan: p.Plan, world: World, patience: Patience) -> Iterator[Fault]:
+def dependencies(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
     """Nothing starts before what it waits for has completed."""
     for step in _placements(plan):
         job = world.jobs.get(step.job)
@@ -221,15 +221,15 @@ def dependencies(plan: p.Plan, world: World, patience: Patience) -> Iterator[Fau
                 yield Fault("dependencies", f"{step.job} starts before {other} has completed")
 
 
-def not_too_early(plan: p.Plan, world: World, patience: Patience) -> Iterator[Fault]:
+def not_too_early(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
     """Nothing counts as lost or out before its silence has lasted long enough."""
     for step in plan.steps:
         if isinstance(step, p.DeclareLost):
-            node, least_s = step.node, patience.attempt_lease_s
+            node, least_s = step.node, rules.patience.attempt_lease_s
         elif isinstance(step, p.Clear | p.GiveUp | p.Drop) and _recovers(step.job, world):
             placement = world.jobs[step.job].placement
             node = placement.node if placement is not None else ""
-            least_s = patience.attempt_lease_s + patience.clock_skew_s
+            least_s = rules.patience.attempt_lease_s + rules.patience.clock_skew_s
         else:
             continue
         heard = world.sightings.get(node)
@@ -241,7 +241,7 @@ def _recovers(job: str, world: World) -> bool:
     return job in world.jobs and world.jobs[job].state.value == "recovering"
 
 
-def accounts(plan: p.Plan, world: World, patience: Patience) -> Iterator[Fault]:
+def accounts(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
     """Nobody has reserved and spent more than the budget, and no amount is negative."""
     for account in world.accounts.values():
         taken = account.reserved + account.spent

@@ -37,6 +37,8 @@ def _plain(step: p.Step, at: Instant) -> e.Event:
     match step:
         case p.Explain():
             return e.Waits(at=at, job=step.job, reason=step.reason)
+        case p.Hold():
+            return e.Held(at=at, job=step.job, until=step.until, reason=step.reason)
         case p.Park():
             return e.Parked(at=at, job=step.job, reason=step.reason)
         case p.GiveUp():

@@ -52,8 +52,8 @@ def device_memory_taken(wants: Resources, device: Device) -> GiB:
     share of the memory when it did not say.
     """
     if wants.gpu.share >= 1.0:
-        return device.memory_gib
-    return wants.gpu.memory_gib.least or wants.gpu.share * device.memory_gib
+        return device.packs_gib
+    return wants.gpu.memory_gib.least or wants.gpu.share * device.packs_gib
 
 
 def free_capacity(nodes: Iterable[Node], jobs: Iterable[Job]) -> Mapping[str, Free]:
@@ -62,7 +62,7 @@ def free_capacity(nodes: Iterable[Node], jobs: Iterable[Job]) -> Mapping[str, Fr
     for job in jobs:
         place = job.placement
         if place is not None and job.state in HOLDS_A_PLACE and place.node in free:
-            free[place.node] = free[place.node].less(job.spec.resources, place)
+            free[place.node] = free[place.node].less(job.wants, place)
     return free
 
 
@@ -73,7 +73,7 @@ def _all_of(node: Node) -> Free:
         cpu=facts.cpu,
         memory_gib=facts.memory_gib,
         disk_gib=facts.disk_gib,
-        devices=tuple(DeviceFree(device, device.memory_gib, 1.0) for device in facts.devices),
+        devices=tuple(DeviceFree(device, device.packs_gib, 1.0) for device in facts.devices),
     )
 
 

@@ -14,6 +14,7 @@ COMPLETED, FAILED, CANCELLED = JobState.COMPLETED, JobState.FAILED, JobState.CAN
 TRANSITIONS: dict[tuple[JobState, type[e.OfJob]], JobState] = {
     (PENDING, e.Placed): STARTING,  # the plan gave it a place
     (PENDING, e.Waits): PENDING,  # why it waits has changed
+    (PENDING, e.Held): PENDING,  # it fits somewhere and waits for a better place
     (PENDING, e.Parked): PARKED,  # nothing to do until a person acts
     (PENDING, e.GaveUp): FAILED,  # it can never run: its dependency failed
     (PENDING, e.CancelAsked): PENDING,  # the next round drops it
@@ -154,7 +155,7 @@ def _changes(job: Job, event: e.OfJob, target: JobState) -> dict[str, object]:
             return {
                 "attempt": event.attempt, "placement": event.placement, "reason": event.reason,
                 "placed_at": event.at, "order_posted": False, "stop_posted": False,
-                "started_at": None, "not_before": None, "late_said": False,
+                "started_at": None, "not_before": None, "late_said": False, "held_until": None,
             }  # fmt: skip
         case e.OrderPosted():
             return {"order_posted": True}
@@ -172,6 +173,8 @@ def _changes(job: Job, event: e.OfJob, target: JobState) -> dict[str, object]:
             return {"late_said": True}
         case e.Waits() | e.AttemptLost():
             return {"reason": event.reason}
+        case e.Held():
+            return {"reason": event.reason, "held_until": event.until}
         case e.CancelAsked() | e.PauseAsked() | e.ResumeAsked() | e.StopWished() | e.StopPosted():
             return _wished(job, event)
         case _:
@@ -238,9 +241,13 @@ def _left(job: Job, event: e.OfJob, target: JobState) -> dict[str, object]:
         "lost_s": job.lost_s + getattr(event, "lost_s", 0.0),
         "exit_code": getattr(event, "exit_code", job.exit_code),
     }  # fmt: skip
+    if isinstance(event, e.Leaves):
+        changes["peaks"] = job.peaks.and_(event.peaks)
     if isinstance(event, e.Retried):
         changes["not_before"] = event.not_before
-    if isinstance(event, e.Retried | e.Cleared):
+    if isinstance(event, e.Retried) and event.grown is not None:
+        changes["grown"], changes["grows"] = event.grown, job.grows + 1
+    elif isinstance(event, e.Retried | e.Cleared):
         changes["retries"] = job.retries + 1
     if isinstance(event, e.Retried | e.Cleared | e.GaveWay):
         changes["interruptions"] = job.interruptions + 1

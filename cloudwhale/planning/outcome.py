@@ -31,6 +31,12 @@ _CODES: dict[Ending, Code] = {
     "shim-lost": Code.SHIM_LOST,
     "restore-failed": Code.RESTORE_FAILED,
     "start-failed": Code.START_FAILED,
+    "gpu-outgrown": Code.GPU_OUTGROWN,
+    "gpu-oom": Code.GPU_OUT_OF_MEMORY,
+    "device-lost": Code.DEVICE_LOST,
+    "no-gpus": Code.NO_GPUS_INSIDE,
+    "image-refused": Code.IMAGE_REFUSED,
+    "runtime-lost": Code.RUNTIME_LOST,
 }
 
 _CAUSES: dict[Ending, RetryCause] = {
@@ -43,6 +49,12 @@ _CAUSES: dict[Ending, RetryCause] = {
     "shim-lost": RetryCause.NODE_LOSS,
     "restore-failed": RetryCause.NODE_LOSS,
     "start-failed": RetryCause.NODE_LOSS,
+    "gpu-outgrown": RetryCause.OOM,
+    "gpu-oom": RetryCause.OOM,
+    "device-lost": RetryCause.NODE_LOSS,
+    "no-gpus": RetryCause.NODE_LOSS,
+    "image-refused": RetryCause.ERROR,
+    "runtime-lost": RetryCause.NODE_LOSS,
 }
 
 _REMEDIES: dict[Code, str] = {

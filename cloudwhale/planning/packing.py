@@ -44,7 +44,7 @@ def pack(
     places: list[tuple[Job, Decision]] = []
     refused: list[tuple[Job, Verdict]] = []
     for job in ready:
-        wanted = job.spec.demand
+        wanted = job.demand
         verdict = verdicts.get(wanted)
         if verdict is None:
             answer = _best_place(job, left, empty, score)
@@ -52,7 +52,7 @@ def pack(
                 chosen = answer.chosen
                 assert chosen is not None
                 node = chosen.placement.node
-                left[node] = left[node].less(job.spec.resources, chosen.placement)
+                left[node] = left[node].less(job.wants, chosen.placement)
                 places.append((job, answer))
                 continue
             verdict = verdicts[wanted] = answer
@@ -68,11 +68,12 @@ def empty_capacity(free: Mapping[str, Free]) -> Mapping[str, Free]:
 def _best_place(
     job: Job, left: Mapping[str, Free], empty: Mapping[str, Free], score: Score
 ) -> Decision | Verdict:
+    spec = job.spec if job.grown is None else job.spec.but(resources=job.grown)
     feasible: list[tuple[Free, Placement]] = []
     refusals: list[tuple[str, Refusal]] = []
     for node, free in left.items():
-        answer: Placement | Refusal | None = could_ever_fit(job.spec, empty[node])
-        answer = answer or fit(job.spec, free)
+        answer: Placement | Refusal | None = could_ever_fit(spec, empty[node])
+        answer = answer or fit(spec, free)
         if isinstance(answer, Refusal):
             refusals.append((node, answer))
         else:
@@ -80,7 +81,7 @@ def _best_place(
     refused, nearest_node, nearest = _summary(refusals)
     if not feasible:
         return Verdict(_why_not(refusals, nearest), refused, nearest, nearest_node)
-    best, *others = ranked(job.spec.resources, feasible, score)
+    best, *others = ranked(job.wants, feasible, score)
     return Decision.model_construct(
         job=job.id,
         chosen=best,

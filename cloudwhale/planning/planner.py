@@ -11,7 +11,8 @@ from cloudwhale.model.world import World
 from cloudwhale.planning.inventory import free_capacity
 from cloudwhale.planning.packing import Packed, Verdict, empty_capacity, pack
 from cloudwhale.planning.queue import Queue, earliest, waiting
-from cloudwhale.planning.reconcile import Patience, differences
+from cloudwhale.planning.reconcile import differences
+from cloudwhale.planning.rules import Rules
 from cloudwhale.spi.policy import Order, Score
 
 # The numbers in the reason of a waiting job move with every job that ends. For the head of the
@@ -21,17 +22,17 @@ HEAD_OF_QUEUE = 20
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """What is preferred, and how long silence is borne."""
+    """What is preferred, and the rules that a user has set."""
 
     order: Order
     score: Score
-    patience: Patience = field(default_factory=Patience)
+    rules: Rules = field(default_factory=Rules)
 
 
 def plan(world: World, policies: Policies) -> Plan:
     """Return what should happen now; called on every change of the world, and pure."""
     world = _in_order(world)
-    seen = differences(world, policies.patience)
+    seen = differences(world, policies.rules.patience)
     queue = waiting(world, policies.order)
     free = free_capacity(world.nodes.values(), world.jobs.values())
     packed = pack(queue.ready, free, empty_capacity(free), policies.score)

@@ -8,20 +8,11 @@ from cloudwhale.model.job import HOLDS_A_PLACE, Job, JobState, RetryCause, Wish
 from cloudwhale.model.node import Node, NodeState
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.units import Instant, Seconds
-from cloudwhale.model.value import Value
 from cloudwhale.model.world import World
 from cloudwhale.planning.queue import earliest
+from cloudwhale.planning.rules import Patience
 
 A_LITTLE_S: Seconds = 0.001
-
-
-class Patience(Value):
-    """How long silence is borne."""
-
-    attempt_lease_s: Seconds = 600.0
-    """An agent that cannot reach the store for this long stops its jobs."""
-    clock_skew_s: Seconds = 30.0
-    """How far two clocks may differ."""
 
 
 @dataclass(frozen=True, slots=True)

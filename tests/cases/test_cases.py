@@ -14,7 +14,7 @@ from cloudwhale.model.plan import Plan
 from cloudwhale.model.world import Sighting, World
 from cloudwhale.planning.checker import check
 from cloudwhale.planning.planner import Policies, plan
-from cloudwhale.planning.reconcile import Patience
+from cloudwhale.planning.rules import Patience, Rules
 
 FILES = sorted(Path(__file__).parent.glob("*.yaml"))
 DEFAULT_FACTS = {"cpu": 2.0, "memory_gib": 16.0, "disk_gib": 100.0}
@@ -59,12 +59,12 @@ def test_the_planner_decides_as_the_case_says(file: Path) -> None:
     policies = Policies(
         order=plugins.load(plugins.ORDERS, case.get("order", "priority"))(),
         score=plugins.load(plugins.SCORES, case.get("score", "best-fit"))(),
-        patience=Patience(attempt_lease_s=100.0, clock_skew_s=10.0),
+        rules=Rules(patience=Patience(attempt_lease_s=100.0, clock_skew_s=10.0)),
     )
     world = world_of(case)
     made = plan(world, policies)
     assert lines_of(made) == case["expect"]["steps"], case["says"]
-    assert check(made, world, policies.patience) == ()
+    assert check(made, world, policies.rules) == ()
     says = {getattr(s, "job", ""): s.reason.says for s in made.steps if hasattr(s, "reason")}
     for job, sentence in case["expect"].get("says", {}).items():
         assert says[job] == sentence

@@ -23,18 +23,18 @@ from cloudwhale.planning.checker import check
 from cloudwhale.planning.decided import events_of
 from cloudwhale.planning.lifecycle import apply
 from cloudwhale.planning.planner import Policies, plan
-from cloudwhale.planning.reconcile import Patience
+from cloudwhale.planning.rules import Patience, Rules
 from cloudwhale_policies.fits import BestFit, FirstFit, WorstFit
 from cloudwhale_policies.order import Fifo, Priority
 
-PATIENCE = Patience(attempt_lease_s=100.0, clock_skew_s=10.0)
+RULES = Rules(patience=Patience(attempt_lease_s=100.0, clock_skew_s=10.0))
 MODELS = {"L4": 24.0, "A100-40GB": 40.0, "A100-80GB": 80.0}
 
 policies = st.builds(
     Policies,
     st.sampled_from([Fifo(), Priority()]),
     st.sampled_from([FirstFit(), BestFit(), WorstFit()]),
-    st.just(PATIENCE),
+    st.just(RULES),
 )
 gpus = st.builds(
     GpuRequest,
@@ -128,7 +128,7 @@ def carried_out(world: World, made: p.Plan) -> World:
 def test_no_plan_of_any_world_has_a_fault_in_three_rounds(world: World, chosen: Policies) -> None:
     for _ in range(3):
         made = plan(world, chosen)
-        assert check(made, world, chosen.patience) == ()
+        assert check(made, world, chosen.rules) == ()
         world = carried_out(world, made)
 
 

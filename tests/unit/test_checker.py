@@ -13,11 +13,11 @@ from cloudwhale.model.units import MicroUsd
 from cloudwhale.model.world import Account, Sighting, World
 from cloudwhale.planning import checker
 from cloudwhale.planning.planner import Policies, plan
-from cloudwhale.planning.reconcile import Patience
+from cloudwhale.planning.rules import Patience, Rules
 from cloudwhale_policies.fits import BestFit
 from cloudwhale_policies.order import Fifo
 
-PATIENCE = Patience(attempt_lease_s=100.0, clock_skew_s=10.0)
+RULES = Rules(patience=Patience(attempt_lease_s=100.0, clock_skew_s=10.0))
 WHY = Reason(code=Code.PLACED, says="because")
 
 
@@ -240,7 +240,7 @@ FAULTS: list[tuple[str, World, p.Plan]] = [
     ids=[f"{rule}-{n}" for n, (rule, *_) in enumerate(FAULTS)],
 )
 def test_a_planted_fault_is_caught_by_its_rule(rule: str, world: World, made: p.Plan) -> None:
-    assert rule in {fault.rule for fault in checker.check(made, world, PATIENCE)}
+    assert rule in {fault.rule for fault in checker.check(made, world, RULES)}
 
 
 def test_every_rule_has_five_planted_faults() -> None:
@@ -260,14 +260,14 @@ def test_no_rule_stands_in_for_another(
     passed = [
         rule
         for rule, world, made in FAULTS
-        if rule == name and not checker.check(made, world, PATIENCE)
+        if rule == name and not checker.check(made, world, RULES)
     ]
     assert passed
 
 
 def test_the_planners_own_plan_has_no_fault() -> None:
-    policies = Policies(Fifo(), BestFit(), PATIENCE)
+    policies = Policies(Fifo(), BestFit(), RULES)
     world = a_world([job(resources=gpu(share=0.5)), a_job("k", resources=gpu(count=2))], [GPUS])
     made = plan(world, policies)
     assert len([s for s in made.steps if isinstance(s, p.Place)]) == 2
-    assert checker.check(made, world, PATIENCE) == ()
+    assert checker.check(made, world, RULES) == ()

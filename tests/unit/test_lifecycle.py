@@ -38,6 +38,7 @@ EVENTS: Mapping[type[e.OfJob], Callable[[int], e.OfJob]] = {
     e.ResumeAsked: lambda _: e.ResumeAsked(at=NOW, job="j"),
     e.Placed: lambda n: e.Placed(at=NOW, job="j", attempt=n + 1, placement=HERE, reason=WHY),
     e.Waits: lambda _: e.Waits(at=NOW, job="j", reason=WHY),
+    e.Held: lambda _: e.Held(at=NOW, job="j", until=NOW + 60.0, reason=WHY),
     e.Parked: lambda _: e.Parked(at=NOW, job="j", reason=WHY),
     e.GaveUp: lambda _: e.GaveUp(at=NOW, job="j", reason=WHY),
     e.StopWished: lambda n: e.StopWished(at=NOW, job="j", attempt=n, wish="limit", reason=WHY),

@@ -10,16 +10,18 @@ from cloudwhale.model.reason import Code
 from cloudwhale.model.world import Sighting, World
 from cloudwhale.planning.checker import check
 from cloudwhale.planning.planner import HEAD_OF_QUEUE, Policies, plan
-from cloudwhale.planning.reconcile import Patience
+from cloudwhale.planning.rules import Patience, Rules
 from cloudwhale_policies.fits import BestFit, FirstFit, WorstFit
 from cloudwhale_policies.order import Fifo, Priority
 
-POLICIES = Policies(Priority(), BestFit(), Patience(attempt_lease_s=100.0, clock_skew_s=10.0))
+POLICIES = Policies(
+    Priority(), BestFit(), Rules(patience=Patience(attempt_lease_s=100.0, clock_skew_s=10.0))
+)
 
 
 def planned(world: World, policies: Policies = POLICIES) -> p.Plan:
     made = plan(world, policies)
-    assert check(made, world, policies.patience) == ()
+    assert check(made, world, policies.rules) == ()
     return made
 
 

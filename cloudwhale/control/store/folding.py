@@ -116,7 +116,7 @@ class Draft:
                 self._submit(seq, event)
             case e.OfJob():
                 self._move(event)
-            case e.NodeJoined() | e.NodeLost() | e.NodeDrained() | e.Read():
+            case e.OfNode() | e.NodeJoined() | e.Read():
                 self._fold_node(event)
             case e.RunOpened():
                 self._open(seq, event)
@@ -193,7 +193,7 @@ class Draft:
 
     # -- nodes ---------------------------------------------------------------------------
 
-    def _fold_node(self, event: e.NodeJoined | e.NodeLost | e.NodeDrained | e.Read) -> None:
+    def _fold_node(self, event: e.NodeJoined | e.OfNode | e.Read) -> None:
         match event:
             case e.NodeJoined():
                 self._join(event)
@@ -201,6 +201,13 @@ class Draft:
                 self._lose(event)
             case e.NodeDrained():
                 self._drain(event)
+            case e.NodeResumed():
+                self._resume(event)
+            case e.NodeRemoved():
+                node = self._known(event.node)
+                self.nodes.put(node.id, node.but(state=NodeState.REMOVED))
+            case e.OfNode():
+                raise TypeError(f"nothing follows from {event!r}")
             case e.Read():
                 if event.number > (self.positions.get(event.node) or 0):
                     self.positions.put(event.node, event.number)
@@ -221,6 +228,11 @@ class Draft:
         # A lost node stays lost: draining would say that its agent is still heard.
         if node.state is not NodeState.LOST:
             self.nodes.put(node.id, node.but(state=NodeState.DRAINING))
+
+    def _resume(self, event: e.NodeResumed) -> None:
+        node = self._known(event.node)
+        if node.state is NodeState.DRAINING:
+            self.nodes.put(node.id, node.but(state=NodeState.READY))
 
     def _known(self, node_id: str) -> Node:
         node = self.nodes.get(node_id)
@@ -252,7 +264,7 @@ def subject(event: e.Event) -> str:
             return event.run.id
         case e.NodeJoined():
             return event.node.id
-        case e.NodeLost() | e.NodeDrained() | e.Read():
+        case e.OfNode() | e.Read():
             return event.node
         case e.Noted():
             return event.subject

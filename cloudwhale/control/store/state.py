@@ -7,7 +7,7 @@ from typing import Any
 from cloudwhale.control.store.folding import Draft, Family, Named, Past
 from cloudwhale.model.event import Event
 from cloudwhale.model.job import Job, JobState
-from cloudwhale.model.node import Node
+from cloudwhale.model.node import Node, NodeState
 from cloudwhale.model.rental import Rental, RentalState
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import Instant, Seconds
@@ -117,8 +117,11 @@ class State:
             self.accounts.pop(payer, None)
 
     def put_node(self, node: Node) -> None:
-        """Set a node."""
-        self.nodes[node.id] = node
+        """Set a node; a removed one is dropped."""
+        if node.state is NodeState.REMOVED:
+            self.nodes.pop(node.id, None)
+        else:
+            self.nodes[node.id] = node
         self._changed.add("nodes")
 
     def put_run_times(self, family: Family, times: tuple[Seconds, ...]) -> None:

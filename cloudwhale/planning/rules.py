@@ -1,0 +1,31 @@
+"""What a user has set for deciding: kept with every round, so that it can be made again."""
+
+from cloudwhale.model.units import Seconds
+from cloudwhale.model.value import Value
+
+
+class Patience(Value):
+    """How long silence is borne."""
+
+    attempt_lease_s: Seconds = 600.0
+    """An agent that cannot reach the store for this long stops its jobs."""
+    clock_skew_s: Seconds = 30.0
+    """How far two clocks may differ."""
+
+
+class Rules(Value):
+    """How a round decides, policies aside."""
+
+    patience: Patience = Patience()
+    weights: dict[str, float] = {}
+    """Weight of each named score; they sum to 1. Empty: the policy's own."""
+    shares: dict[str, float] = {}
+    """What each project is entitled to, beside the others; one that is not named has 1."""
+    hold: bool = True
+    """Whether a job may wait for a better place although it fits somewhere."""
+    reserve: bool = True
+    """Whether room is kept for the oldest job that is too large for what is free."""
+    preempt: bool = True
+    """Whether jobs may be stopped for those of a higher class."""
+    preempt_after_s: Seconds = 60.0
+    """A job that has run for less is not stopped for another."""
