@@ -9,7 +9,9 @@ from cloudwhale.agent.pool import Pool
 from cloudwhale.mailbox.documents import StartOrder
 
 
-def keep(pool: Pool, task: Callable[[], object]) -> None:
+def keep(
+    pool: Pool, task: Callable[[], object], failed: Callable[[Exception], object] | None = None
+) -> None:
     """Take a task that no thread ever gets to."""
 
 

@@ -50,8 +50,10 @@ def lay(fuse: Fuse) -> None:
     os.posix_spawn = fuse.around(os.posix_spawn)
     begin = Pool.do
 
-    def do(self: Pool, task: Callable[[], object]) -> None:
-        begin(self, fuse.around(task))
+    def do(
+        self: Pool, task: Callable[[], object], failed: Callable[[Exception], object] | None = None
+    ) -> None:
+        begin(self, fuse.around(task), failed)
 
     Pool.do = do  # type: ignore[method-assign]
 

@@ -6,6 +6,7 @@ from functools import partial
 from typing import TypeAlias
 
 from cloudwhale.agent import actions, closing, launching, preparing, remains, seen
+from cloudwhale.agent.entries import End
 from cloudwhale.agent.seen import Key
 from cloudwhale.agent.underway import Attempts, Tools, Underway
 from cloudwhale.mailbox.documents import StartOrder
@@ -81,7 +82,10 @@ class Acting:
             self._tools.tell(preparing.cannot(folder, trouble))
             return
         if preparing.needs_time(order):
-            self._tools.pool.do(lambda: self._tools.tell(self._prepared(one)))
+            self._tools.pool.do(
+                lambda: self._tools.tell(self._prepared(one)),
+                lambda error: self._tools.tell(preparing.cannot(folder, error)),
+            )
         else:
             self._tools.tell(self._prepared(one))
 
@@ -123,9 +127,15 @@ class Acting:
 
         def publish() -> None:
             now, wall = tools.now(), tools.clock.now()
-            tools.tell(one.publisher.publish(action.seq, now, wall, over=action.last))
+            end = _end(one) if action.last else None
+            tools.tell(one.publisher.publish(action.seq, now, wall, end))
 
-        tools.pool.do(publish)
+        def failed(error: Exception) -> None:
+            key, says = action.key, f"it could not be published: {error!r}"
+            told = seen.Dropped(key, "checkpoint", says) if action.last else None
+            tools.tell(told or seen.PublishFailed(key, says))
+
+        tools.pool.do(publish, failed)
 
     def _forget(self, one: Underway, old: Sequence[Checkpoint]) -> None:
         """Delete checkpoints once the newer ones are told of: a controller may still want them.
@@ -141,12 +151,23 @@ class Acting:
         closing.remember(self._tools.folder(key), action.report)
         one = self._attempts.let_go(key)
         tail = one.tail if one is not None and one.started else None
-        self._tools.pool.do(lambda: closing.close(action, self._tools, tail))
+        self._tools.pool.do(
+            lambda: closing.close(action, self._tools, tail),
+            lambda error: closing.close_anyway(action, self._tools),
+        )
 
     def _repeat(self, key: Key) -> None:
         report = self._tools.folder(key).ended()
         if report is not None:
             self._tools.poster.say(report)
+
+
+def _end(one: Underway) -> End:
+    """Return how the job's process ended; of one whose shim died nobody knows when."""
+    exit = one.folder.exit()
+    if exit is None:
+        return End(at=None)
+    return End(exit.ended_at, finished=exit.code == 0)
 
 
 def signal_number(name: str) -> int:

@@ -56,7 +56,17 @@ def close(action: Close, tools: Tools, tail: LogTail | None) -> None:
     # Is it the store, or this log? When the store has taken something else, it is tried once more.
     beat = Heartbeat(at=report.at, agent=report.agent)
     again = partial(_say_at_last, report, folder, tools, tail)
-    tools.poster.say(beat, then=lambda: tools.pool.do(again))
+    anyway = partial(close_anyway, action, tools)
+    tools.poster.say(beat, then=lambda: tools.pool.do(again, lambda error: anyway()))
+
+
+def close_anyway(action: Close, tools: Tools) -> None:
+    """Say how an attempt ended although its log failed in a way that nobody has foreseen."""
+    report = action.report
+    folder = tools.folder((report.job, report.attempt))
+    if report.exit_code is None:
+        _make_sure_that_nothing_runs(folder)
+    tools.poster.say(report, then=lambda: _ended(folder, report, keep_log=True))
 
 
 def _say_at_last(report: AttemptEnded, folder: AttemptFolder, tools: Tools, tail: LogTail) -> None:

@@ -50,6 +50,8 @@ class Entry:
     """A framework says that it is complete."""
     incomplete: bool = False
     """A framework says that it is not."""
+    moved_in: bool = False
+    """It bears the mark that a rename leaves, to whoever looks later: see `_is_moved_in`."""
 
     @property
     def size_bytes(self) -> int:
@@ -67,18 +69,39 @@ class Entry:
         return ""
 
     @property
+    def own(self) -> tuple[File, ...]:
+        """Return its files without the small ones beside it that point to it."""
+        inside = f"{self.name}/"
+        return tuple(
+            file for file in self.files if file.path == self.name or file.path.startswith(inside)
+        )
+
+    @property
     def digest(self) -> str:
         """Name its state: any change of a file, even back, gives another digest."""
         return hashlib.sha256(repr(self.files).encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How the process that saved ended: no process is left to change anything."""
+
+    at: Instant | None
+    """On the wall clock, like the times of files; None: nobody knows."""
+    finished: bool = False
+    """With exit code 0, told to stop or not: it was not torn from what it wrote."""
 
 
 def entries(folder: Path) -> tuple[Entry, ...]:
     """Return what may be checkpoints, oldest first; what vanishes meanwhile is left out.
 
     Small files and links beside a larger entry travel with it and are none themselves; where
-    there are only small files, each is one.
+    there are only small files, each is one. A folder that is a link holds none: what it leads to
+    is not the job's.
     """
-    found = [entry for entry in map(_entry, _listed(folder)) if entry is not None]
+    if folder.is_symlink():
+        return ()
+    found = [entry for entry in _found(folder) if entry is not None]
     small = [entry for entry in found if _points(entry)]
     large = [
         entry for entry in found if entry not in small and (entry.size_bytes > 0 or entry.unfit)
@@ -130,25 +153,48 @@ def _is_draft(name: str) -> bool:
     )
 
 
-def _entry(one: os.DirEntry[str]) -> Entry | None:
+def _found(folder: Path) -> Iterator[Entry | None]:
     try:
-        inode = one.inode()
+        named_ns = os.lstat(folder).st_mtime_ns
+    except OSError:
+        return
+    for one in _listed(folder):
+        yield _entry(one, named_ns)
+
+
+def _entry(one: os.DirEntry[str], named_ns: int) -> Entry | None:
+    """Return what lies under a name; `named_ns`: when a name in its folder changed last."""
+    try:
+        own = os.lstat(one.path)
         found = tuple(_files(one.path, one.name))
     except OSError:
         return None  # it is being replaced or deleted: the next look sees it as it is then
     files = tuple(file for file in found if not file.path.endswith(DRAFT_ENDINGS))
     if not files:
         return None
+    written_ns = max(file.changed_ns for file in files)
     names = {file.path.rsplit("/", 1)[-1] for file in files}
     parts = any(name.endswith(".distcp") for name in names)  # torch's, whole with .metadata only
     return Entry(
         name=one.name,
-        inode=inode,
+        inode=own.st_ino,
         files=files,
-        saved_at=max(file.changed_ns for file in files) / 1e9,
+        saved_at=written_ns / 1e9,
         marked=not names.isdisjoint(COMPLETE_MARKS),
         incomplete=INCOMPLETE_MARK in names or (parts and ".metadata" not in names),
+        moved_in=_is_moved_in(written_ns, own.st_ctime_ns, named_ns),
     )
+
+
+def _is_moved_in(written_ns: int, changed_ns: int, named_ns: int) -> bool:
+    """Say whether nothing was written to an entry since it was renamed.
+
+    A rename changes the folder and what is renamed, and comes after the last byte. What is written
+    in its place has its name first: its bytes are newer than the folder, and what lies in a folder
+    is newer than that one. Two times are equal when they are of one tick of the file system's
+    clock (4 ms or so): what was torn within the tick in which it was created is taken for whole.
+    """
+    return written_ns <= min(changed_ns, named_ns)
 
 
 def _files(path: str, name: str) -> Iterator[File]:
@@ -177,17 +223,19 @@ class Watch:
         self.known = dict(known)
         """Digests of what was there at the start or is published, by name."""
         self._renamed: set[str] = set()
-        self._whole: dict[str, str] = {}
+        self._whole: dict[str, tuple[File, ...]] = {}
         self._seen: dict[str, tuple[str, Instant]] = {}
 
     def renamed(self, name: str) -> None:
         """Note that an entry was renamed into its place: as it is then, it is whole."""
         self._renamed.add(name)
 
-    def newest(self, now: Instant, *, over: bool = False) -> Entry | None:
-        """Return the newest whole entry if it is new; `over`: no process is left to change one."""
+    def newest(self, now: Instant, end: End | None = None) -> Entry | None:
+        """Return the newest whole entry if it is new; `end`: no process is left to change one."""
         found = entries(self.folder)
-        whole = [entry for entry in found if self._is_whole(entry, now, over=over)]
+        if end is not None and end.at is None:  # it lived at least until it last wrote
+            end = replace(end, at=max((entry.saved_at for entry in found), default=now))
+        whole = [entry for entry in found if self._is_whole(entry, now, end)]
         self._seen = {
             entry.name: self._seen[entry.name] for entry in found if entry.name in self._seen
         }
@@ -195,16 +243,32 @@ class Watch:
             return None
         return whole[-1]
 
-    def _is_whole(self, entry: Entry, now: Instant, *, over: bool) -> bool:
-        digest = entry.digest
+    def _is_whole(self, entry: Entry, now: Instant, end: End | None) -> bool:
+        digest, own = entry.digest, entry.own
         if entry.name in self._renamed:
             self._renamed.discard(entry.name)
-            self._whole[entry.name] = digest
+            self._whole[entry.name] = own
         before, since = self._seen.get(entry.name, ("", now))
         if before != digest:
             before, since = digest, now
         self._seen[entry.name] = (before, since)
         if entry.incomplete:
             return False
-        still = now - since >= STILL_S
-        return over or entry.marked or still or self._whole.get(entry.name) == digest
+        if entry.marked or self._whole.get(entry.name) == own:
+            return True
+        if end is None:
+            return self._is_still(entry, now - since)
+        return end.finished or entry.moved_in or _was_still(entry, end)
+
+    def _is_still(self, entry: Entry, for_s: Seconds) -> bool:
+        """What was still once is whole, also when its job is killed a moment later."""
+        if for_s < STILL_S:
+            return False
+        self._whole[entry.name] = entry.own
+        return True
+
+
+def _was_still(entry: Entry, end: End) -> bool:
+    """Say whether nothing was written to it in the seconds before the end: what is killed while
+    it writes leaves a file that nobody changes any more either."""
+    return end.at is not None and end.at - entry.saved_at >= STILL_S

@@ -26,14 +26,17 @@ class Looking:
     def look(self) -> None:
         """Look at every attempt that has a shim; called after each ring."""
         self._attempts.collect()
+        self._hear_moves()
+        for one in self._attempts.here.values():
+            if one.started and not one.over:
+                self._look_at(one)
+
+    def _hear_moves(self) -> None:
         for folder, name in self._tools.bell.moved():
             for one in self._attempts.here.values():
                 if folder == one.publisher.checkpoints:
                     one.publisher.renamed(name)
                     one.look_at = 0.0
-        for one in self._attempts.here.values():
-            if one.started and not one.over:
-                self._look_at(one)
 
     def look_for_checkpoints(self, attempts: Mapping[Key, Attempt], now: Instant) -> None:
         """Look into the checkpoint folders of attempts whose next publish is near."""
@@ -62,12 +65,14 @@ class Looking:
         if pids is not None:
             one.began = True
             self._tools.tell(seen.Began(one.folder.key, pids.began_at))
+        if exit is not None or not lives:
+            self._hear_moves()  # its last save may have come after we listened
         if exit is not None:
             one.over = True
             self._tools.tell(seen.Over(one.folder.key, exit))
         elif not lives:
             one.over = True
-            self._tools.pool.do(lambda: self._lose(one))
+            self._tools.pool.do(lambda: self._lose(one), lambda error: self._lose_again(one))
 
     def _shim_lives(self, one: Underway) -> bool:
         if one.shim is not None:
@@ -87,9 +92,17 @@ class Looking:
         says = one.folder.shim_says()
         self._tools.tell(seen.Lost(one.folder.key, self._tools.clock.now(), says))
 
+    def _lose_again(self, one: Underway) -> None:
+        """Look at it once more after a while: as long as something may run, no end is told."""
+        wait(KILL_AGAIN_S)
+        one.over = False
+        self._tools.bell.ring()
+
     def _look_for_checkpoint(self, one: Underway) -> None:
-        whole = one.publisher.look(self._tools.now())
-        one.looking = False
+        try:
+            whole = one.publisher.look(self._tools.now())
+        finally:
+            one.looking = False
         if whole is not None:
             self._tools.tell(whole)
 

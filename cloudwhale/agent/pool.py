@@ -1,7 +1,9 @@
 """A few threads for what takes time: unpacking, restoring, publishing, merging logs."""
 
+import logging
 import threading
 from collections.abc import Callable
+from functools import partial
 from queue import SimpleQueue
 
 from cloudwhale.clock import wait
@@ -21,8 +23,13 @@ class Pool:
         self._undone = 0
         self._emptied = threading.Event()
 
-    def do(self, task: Callable[[], object]) -> None:
-        """Do something soon; what it raises ends the agent: it has no place to go."""
+    def do(
+        self, task: Callable[[], object], failed: Callable[[Exception], object] | None = None
+    ) -> None:
+        """Do something soon; `failed` hears, in the same thread, of what nobody has foreseen.
+
+        That is the failure of one task, for one attempt: the agent has others to go on with.
+        """
         with self._turn:
             self._undone += 1
             self._emptied.clear()
@@ -30,7 +37,7 @@ class Pool:
             thread = threading.Thread(target=self._live, name="pool", daemon=True)
             self._threads.append(thread)
             thread.start()
-        self._waiting.put(task)
+        self._waiting.put(partial(_done, task, failed))
 
     def drain(self, at_most_s: Seconds) -> bool:
         """Wait until everything is done; False when that takes longer."""
@@ -49,3 +56,12 @@ class Pool:
                 if self._undone == 0:
                     self._emptied.set()
             self._idle.release()
+
+
+def _done(task: Callable[[], object], failed: Callable[[Exception], object] | None) -> None:
+    try:
+        task()
+    except Exception as error:
+        logging.exception("a task of this agent failed")
+        if failed is not None:
+            _done(partial(failed, error), None)

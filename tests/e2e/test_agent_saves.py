@@ -94,6 +94,15 @@ def test_the_last_checkpoint_of_a_stopped_job_is_published(agent: LiveAgent) -> 
     assert end.unsaved_s < end.ran_s
 
 
+def test_a_checkpoint_that_a_killed_job_was_writing_is_not_published(agent: LiveAgent) -> None:
+    agent.start()
+    agent.post(a_start(command=SAVE + "save 1; "
+                       "(echo half; sleep 0.1; echo of it) > $D/step-2; kill -9 $$",
+                       checkpoint=RARELY))  # fmt: skip
+    assert agent.ended().exit_code == 137
+    assert [one.checkpoint.name for one in agent.all_of(CheckpointPublished)] == ["step-1"]
+
+
 def test_a_job_without_a_checkpoint_has_saved_nothing(agent: LiveAgent) -> None:
     agent.start()
     agent.post(a_start(command="sleep 0.3; exit 1"))

@@ -1,6 +1,5 @@
 """The agent's threads, each by itself: what is said, what is read, what is posted of a log."""
 
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,7 +12,6 @@ from cloudwhale.agent.logs import LogTail
 from cloudwhale.agent.onward import onward
 from cloudwhale.agent.orders import OrderReader, Told
 from cloudwhale.agent.place import ReadTo
-from cloudwhale.agent.pool import Pool
 from cloudwhale.agent.poster import Poster
 from cloudwhale.agent.seen import (
     Ordered,
@@ -138,16 +136,6 @@ def test_a_store_that_takes_nothing_does_not_hold_up_an_agent_that_goes(objects:
     poster.say(a_beat("a"))
     assert not poster.drain(0.05)
     poster.close()
-
-
-def test_a_pool_is_empty_when_its_last_task_is_done_not_when_it_is_begun() -> None:
-    pool, gate = Pool(), threading.Event()
-    assert pool.drain(0.0)
-    pool.do(lambda: gate.wait(20.0))
-    assert not pool.drain(0.05)
-    gate.set()
-    assert pool.drain(20.0)
-    pool.close()
 
 
 # -- what is read ----------------------------------------------------------------------------

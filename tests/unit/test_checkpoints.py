@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from cloudwhale.agent.attempts import AttemptFolder
+from cloudwhale.agent.entries import End
 from cloudwhale.agent.publisher import Publisher
 from cloudwhale.agent.restoring import Broken, restore
 from cloudwhale.agent.seen import Dropped, Published, PublishFailed
@@ -16,6 +17,7 @@ from cloudwhale.model.job import Checkpoint
 from cloudwhale.spi.errors import StoreUnusable
 
 LARGE = b"x" * 5000
+FINISHED = End(2e9, finished=True)
 
 
 def save(folder: Path, name: str, body: bytes = LARGE) -> Path:
@@ -72,7 +74,7 @@ class Saving:
 
     def publish(self, seq: int = 1) -> Published | Dropped | PublishFailed:
         """Publish what is there, as at the end of a job."""
-        return self.publisher.publish(seq, 1000.0, 2e9, over=True)
+        return self.publisher.publish(seq, 1000.0, 2e9, FINISHED)
 
     def checkpoint(self, seq: int = 1) -> Checkpoint:
         """Publish what must be whole."""
@@ -203,7 +205,7 @@ def test_a_checkpoint_that_cannot_be_read_is_remarked_once_not_at_every_look(
 
     saving.objects.meddle = meddle
     assert saving.publisher.look(0.0) is not None
-    assert isinstance(saving.publisher.publish(1, 1.0, 2e9, over=False), Dropped)
+    assert isinstance(saving.publisher.publish(1, 1.0, 2e9), Dropped)
     assert saving.publisher.look(2.0) is None
     path.write_bytes(b"changed")
     assert saving.publisher.look(3.0) is not None
@@ -243,6 +245,20 @@ def test_a_checkpoint_of_folders_without_end_is_dropped(saving: Saving) -> None:
     assert told.says == "its folders are nested more than 100 deep"
     (saving.checkpoints / "step-1" / "d").rename(saving.folder.path / "deep")
     assert saving.checkpoint(2).name == "step-1"
+
+
+def test_what_a_folder_that_became_a_link_leads_to_is_not_published(
+    saving: Saving, tmp_path: Path
+) -> None:
+    save(tmp_path / "etc", "shadow")
+    saving.checkpoints.rmdir()
+    saving.checkpoints.symlink_to(tmp_path / "etc")
+    assert saving.publisher.look(0.0) is None
+    assert saving.publisher.publish(1, 1000.0, 2e9) == Published(("job", 1), None)
+    told = saving.publish(2)
+    assert isinstance(told, Dropped)
+    assert (told.name, told.says) == ("checkpoints", "the checkpoint folder itself is a link")
+    assert saving.objects.keys("checkpoints") == []
 
 
 def test_a_store_that_takes_nothing_is_no_fault_of_the_checkpoint(saving: Saving) -> None:
