@@ -38,6 +38,17 @@ class Durations:
         self._projects: dict[str, list[Seconds]] = {}
         for (project, _), times in run_times.items():
             self._projects.setdefault(project, []).extend(times)
+        self._lengths: dict[tuple[str, str], Seconds] = {}
+
+    def length_s(self, spec: JobSpec) -> Seconds:
+        """Return how long a job is expected to run; called for every waiting job in a round."""
+        if spec.duration_s is not None:
+            return spec.duration_s
+        family = (spec.project, spec.name)
+        length_s = self._lengths.get(family)
+        if length_s is None:
+            length_s = self._lengths[family] = self.of(spec).length_s
+        return length_s
 
     def of(self, spec: JobSpec) -> Expected:
         """Return what the file says, else the family's median, the project's, or an hour."""

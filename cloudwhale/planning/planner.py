@@ -4,15 +4,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from cloudwhale.model import plan as p
-from cloudwhale.model.job import Job, JobState
+from cloudwhale.model.job import HOLDS_A_PLACE, Job, JobState
 from cloudwhale.model.plan import Decision, Plan
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.world import World
+from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.inventory import free_capacity
-from cloudwhale.planning.packing import Packed, Verdict, empty_capacity, pack
+from cloudwhale.planning.packing import Packed, Packing, Verdict, pack
 from cloudwhale.planning.queue import Queue, earliest, waiting
 from cloudwhale.planning.reconcile import differences
 from cloudwhale.planning.rules import Rules
+from cloudwhale.planning.standing import queueing
 from cloudwhale.spi.policy import Order, Score
 
 # The numbers in the reason of a waiting job move with every job that ends. For the head of the
@@ -33,9 +35,10 @@ def plan(world: World, policies: Policies) -> Plan:
     """Return what should happen now; called on every change of the world, and pure."""
     world = _in_order(world)
     seen = differences(world, policies.rules.patience)
-    queue = waiting(world, policies.order)
-    free = free_capacity(world.nodes.values(), world.jobs.values())
-    packed = pack(queue.ready, free, empty_capacity(free), policies.score)
+    queue = waiting(world)
+    durations = Durations(world.durations)
+    classes = policies.order.rank(queue.ready, queueing(world, durations, policies.rules))
+    packed = pack(classes, _packing(world, policies, durations))
     steps = (
         *seen.steps,
         *(p.GiveUp(job=job, reason=reason) for job, reason in queue.doomed.items()),
@@ -48,6 +51,17 @@ def plan(world: World, policies: Policies) -> Plan:
         steps=steps,
         decisions=(*(decision for _, decision in packed.places), *_undecided(steps, packed)),
         look_again_at=earliest(seen.look_again_at, queue.look_again_at),
+    )
+
+
+def _packing(world: World, policies: Policies, durations: Durations) -> Packing:
+    return Packing(
+        now=world.now,
+        free=free_capacity(world.nodes.values(), world.jobs.values(), world.sightings),
+        running=tuple(job for job in world.jobs.values() if job.state in HOLDS_A_PLACE),
+        score=policies.score,
+        durations=durations,
+        weights=policies.rules.weights,
     )
 
 

@@ -1,4 +1,4 @@
-"""Who is next: which waiting jobs could start now, and why the others cannot yet."""
+"""Which waiting jobs could start now, and why the others cannot yet."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,7 +7,6 @@ from cloudwhale.model.job import Job, JobState
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.units import Instant
 from cloudwhale.model.world import World
-from cloudwhale.spi.policy import Order
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +14,7 @@ class Queue:
     """The waiting jobs of a round."""
 
     ready: tuple[Job, ...]
-    """Could start now if there were room; first first."""
+    """Could start now if there were room; in the order of the world."""
     held: Mapping[str, Reason]
     """Job id → why it cannot start yet, whatever room there is."""
     doomed: Mapping[str, Reason]
@@ -26,7 +25,7 @@ class Queue:
     """When the next held job's wait is over by time alone, or a deadline passes."""
 
 
-def waiting(world: World, order: Order) -> Queue:
+def waiting(world: World) -> Queue:
     """Sort the world's pending jobs into ready, held, doomed and expired."""
     ready: list[Job] = []
     held: dict[str, Reason] = {}
@@ -48,7 +47,7 @@ def waiting(world: World, order: Order) -> Queue:
         else:
             ready.append(job)
         look_again_at = earliest(look_again_at, _next_time(job, world.now))
-    return Queue(tuple(order.rank(ready, world.now)), held, doomed, expired, look_again_at)
+    return Queue(tuple(ready), held, doomed, expired, look_again_at)
 
 
 def earliest(*times: Instant | None) -> Instant | None:

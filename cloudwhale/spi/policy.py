@@ -1,11 +1,11 @@
 """The seams of taste: what a policy is asked, and what it may know."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from cloudwhale.model.job import Job, Resources
-from cloudwhale.model.units import GiB, Instant
+from cloudwhale.model.units import GiB, Instant, Seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +37,34 @@ class Room:
     """Ids of the devices that the job would get."""
 
 
+@dataclass(frozen=True, slots=True)
+class Queueing:
+    """What an order may know beside the jobs that could start."""
+
+    now: Instant
+    remaining_s: Callable[[Job], Seconds]
+    """How long a job is still expected to run, alone on its reference GPU; never 0."""
+    size: Callable[[Job], float]
+    """Which part of all machines a job takes, of that resource of which it takes most: 0 to 1."""
+    use: Mapping[str, Seconds] = field(default_factory=dict[str, Seconds])
+    """Device-seconds that each project has used, fading, those of what runs included."""
+    shares: Mapping[str, float] = field(default_factory=dict[str, float])
+    """What each project is entitled to, beside the others; one that is not named has 1."""
+    devices: float = 1.0
+    """Devices there are, or machines where there are none: 1 at least."""
+    aged: tuple[Job, ...] = ()
+    """Jobs that have waited for so long that they go before all others, first first."""
+
+
 class Order(Protocol):
     """Who is next."""
 
-    def rank(self, jobs: Sequence[Job], now: Instant) -> Sequence[Job]:
-        """Return the jobs, first first; called once a round; ties end at the job's id."""
+    def rank(self, jobs: Sequence[Job], queueing: Queueing) -> Sequence[tuple[Job, ...]]:
+        """Return every job once, in classes: first class first, in each class first first.
+
+        A class is matched to places as a whole before the next one is looked at. Called once a
+        round; ties end at the job's id.
+        """
         ...
 
 
