@@ -68,7 +68,7 @@ class Store(Protocol):
         ...
 
     def nodes(self) -> Sequence[Node]:
-        """Return every node by id, lost ones too; costs no world."""
+        """Return every node by id, lost ones too, removed ones not; costs no world."""
         ...
 
     def run(self, run: str) -> Run | None:

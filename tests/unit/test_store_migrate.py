@@ -13,6 +13,8 @@ from stories import submitted
 from cloudwhale.control.store import SqlStore, open_store, sqlite_url
 from cloudwhale.control.store import migrate as m
 from cloudwhale.control.store.sqlite import engine_of, writing
+from cloudwhale.model import event as e
+from cloudwhale.model.world import Use
 from cloudwhale.spi.errors import StoreUnusable
 
 NEXT = '''
@@ -20,13 +22,15 @@ NEXT = '''
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0002"
-down_revision = "0001"
+revision = "0003"
+down_revision = "0002"
 
 
 def upgrade() -> None:
     op.add_column("jobs", sa.Column("queue", sa.String, server_default="default"))
 '''
+
+OLDEST = Path(__file__).parents[1] / "contract" / "database_0001.sql"
 
 BROKEN = NEXT + "    op.drop_table('no_such_table')\n"
 
@@ -34,8 +38,8 @@ BROKEN = NEXT + "    op.drop_table('no_such_table')\n"
 def a_later_schema(folder: Path, script: str = NEXT) -> m.Schema:
     """Return the schema of a program one revision ahead."""
     shutil.copytree(m.SCRIPTS, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / "versions" / "r0002_queue.py").write_text(script)
-    return m.Schema(head="0002", scripts=folder)
+    (folder / "versions" / "r0003_queue.py").write_text(script)
+    return m.Schema(head="0003", scripts=folder)
 
 
 @pytest.fixture
@@ -81,19 +85,37 @@ def test_the_holder_of_the_lock_migrates_after_a_copy(home: Path, tmp_path: Path
     assert list(store.world(0.0).jobs) == ["a"]
     store.append(submitted(a_job("b")))
     store.close()
-    copy = home / "cloudwhale.db.before-0002"
+    copy = home / "cloudwhale.db.before-0003"
     assert "queueVARCHAR" in tables_of(home / "cloudwhale.db")["table jobs"]
     assert "queueVARCHAR" not in tables_of(copy)["table jobs"]
     kept = SqlStore(f"sqlite:///{copy}")
     assert list(kept.world(0.0).jobs) == ["a"]
 
 
+def test_a_database_of_the_first_revision_goes_on_as_if_it_had_always_been_of_this(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "cloudwhale.db"
+    with sqlite3.connect(file) as connection:
+        connection.executescript(OLDEST.read_text())
+    connection.close()
+    store = open_store(sqlite_url(tmp_path), may_migrate=True)
+    world = store.world(200.0)
+    assert list(world.jobs) == ["running", "waiting"]
+    assert world.use == {"nlp": Use(device_s=50.0, at=112.0)}
+    assert world.nodes["host"].cached == ("label:llama", "label:bert")
+    assert world == store.world_at(store.version(), 200.0), "a replay sees what a round saw"
+    store.append([e.Finished(at=214.0, job="running", attempt=1)])
+    assert store.world(214.0) == store.world_at(store.version(), 214.0)
+    assert store.world(214.0).use["nlp"].device_s == pytest.approx(100.0, rel=1e-2)
+
+
 def test_others_refuse_an_older_database(home: Path, tmp_path: Path) -> None:
     schema = a_later_schema(tmp_path / "scripts")
-    with pytest.raises(StoreUnusable, match="has revision 0001, this program needs 0002") as fault:
+    with pytest.raises(StoreUnusable, match="has revision 0002, this program needs 0003") as fault:
         SqlStore(sqlite_url(home), may_migrate=False, schema=schema)
     assert "cloudwhale controller" in fault.value.remedy
-    assert not (home / "cloudwhale.db.before-0002").exists()
+    assert not (home / "cloudwhale.db.before-0003").exists()
 
 
 def test_everybody_refuses_a_newer_database(home: Path, tmp_path: Path) -> None:
@@ -101,7 +123,7 @@ def test_everybody_refuses_a_newer_database(home: Path, tmp_path: Path) -> None:
     SqlStore(sqlite_url(home), may_migrate=True, schema=schema).close()
     with pytest.raises(StoreUnusable, match="written by a newer version") as fault:
         open_store(sqlite_url(home), may_migrate=True)
-    assert "cloudwhale.db.before-0002" in fault.value.remedy
+    assert "cloudwhale.db.before-0003" in fault.value.remedy
 
 
 def test_a_program_that_runs_on_refuses_to_write_what_was_migrated_meanwhile(
@@ -110,7 +132,7 @@ def test_a_program_that_runs_on_refuses_to_write_what_was_migrated_meanwhile(
     older = open_store(sqlite_url(home), may_migrate=False)
     schema = a_later_schema(tmp_path / "scripts")
     SqlStore(sqlite_url(home), may_migrate=True, schema=schema).close()
-    with pytest.raises(StoreUnusable, match="migrated to revision 0002 while this program ran"):
+    with pytest.raises(StoreUnusable, match="migrated to revision 0003 while this program ran"):
         older.append(submitted(a_job("b")))
 
 
@@ -124,7 +146,7 @@ def test_a_migration_that_fails_leaves_the_database_as_it_was(home: Path, tmp_pa
 
 
 def test_nothing_is_migrated_when_the_copy_cannot_be_written(home: Path, tmp_path: Path) -> None:
-    (home / "cloudwhale.db.before-0002" / "in-the-way").mkdir(parents=True)
+    (home / "cloudwhale.db.before-0003" / "in-the-way").mkdir(parents=True)
     schema = a_later_schema(tmp_path / "scripts")
     with pytest.raises(StoreUnusable, match="was not migrated: its copy .* cannot be written"):
         SqlStore(sqlite_url(home), may_migrate=True, schema=schema)

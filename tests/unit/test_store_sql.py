@@ -31,11 +31,13 @@ def a_busy_day() -> list[e.Event]:
     return [
         e.RunOpened(at=0.0, run=a_run(budget=MicroUsd(100))),
         e.NodeJoined(at=0.0, node=a_node("host")),
-        *submitted(a_job("first"), a_job("second", after=("first",)), a_job("third")),
+        e.NodeJoined(at=0.0, node=a_node("gone")),
+        *submitted(a_job("first", affinity=("llama",)), a_job("second", after=("first",)), a_job("third")),
         *completes("first"),
         rented(RentalState.RESERVED),
         e.Reserved(at=1.0, payer="run-1", rental="m", amount=MicroUsd(9)),
         e.Read(at=1.0, node="host", number=3),
+        e.NodeRemoved(at=2.0, node="gone"),
     ]
 
 

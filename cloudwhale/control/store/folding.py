@@ -9,9 +9,9 @@ from cloudwhale.model.job import Job, JobState
 from cloudwhale.model.node import Node, NodeState
 from cloudwhale.model.rental import Rental
 from cloudwhale.model.run import Run
-from cloudwhale.model.units import Seconds
-from cloudwhale.model.world import Account
-from cloudwhale.planning import ledger, lifecycle
+from cloudwhale.model.units import Instant, Seconds
+from cloudwhale.model.world import Account, Use
+from cloudwhale.planning import cached, ledger, lifecycle, use
 from cloudwhale.spi.errors import IllegalTransition
 
 Family = tuple[str, str]
@@ -71,6 +71,10 @@ class Rows(Past, Protocol):
         """Return the newest run times of a family's completed jobs, newest last."""
         ...
 
+    def use(self, project: str) -> Use | None:
+        """Return what a project's ended attempts have used."""
+        ...
+
 
 class Changes(Generic[K, V]):
     """Things of one kind as the events leave them, over the rows as they were."""
@@ -104,6 +108,7 @@ class Draft:
         self.accounts: Changes[str, Account] = Changes(rows.account)
         self.positions: Changes[str, int] = Changes(rows.position)
         self.run_times: Changes[Family, tuple[Seconds, ...]] = Changes(rows.run_times)
+        self.uses: Changes[str, Use] = Changes(rows.use)
         self.submitted: dict[str, int] = {}
         """The number of the event that submitted a new job, by job."""
         self.opened: dict[str, int] = {}
@@ -165,9 +170,31 @@ class Draft:
         if new is old:
             return
         self.jobs.put(new.id, new)
+        if old.started_at is None and new.started_at is not None:
+            self._leave_behind(new)
+        if new.run_s > old.run_s:
+            self._count_use(old, new.run_s - old.run_s, event.at)
         if new.state is JobState.COMPLETED:
             times = (*(self.run_times.get(new.family) or ()), new.run_s)
             self.run_times.put(new.family, times[-RUN_TIMES_KEPT:])
+
+    def _count_use(self, ended: Job, ran_s: Seconds, at: Instant) -> None:
+        """Add an attempt that has ended, as it was before its end, to what its project has used."""
+        node = None if ended.placement is None else self.nodes.get(ended.placement.node)
+        device_s = ran_s * use.rate(ended, node)
+        if device_s > 0:
+            project = ended.spec.project
+            self.uses.put(project, use.after(self.uses.get(project), device_s, at))
+
+    def _leave_behind(self, started: Job) -> None:
+        """Remember on a job's node what the next one like it will find there."""
+        left = cached.left_by(started.spec)
+        node = None if started.placement is None else self.nodes.get(started.placement.node)
+        if node is None or not left or node.state is NodeState.REMOVED:
+            return
+        now_there = cached.with_newest(node.cached, left)
+        if now_there != node.cached:
+            self.nodes.put(node.id, node.but(cached=now_there))
 
     # -- runs and money ------------------------------------------------------------------
 
@@ -197,48 +224,48 @@ class Draft:
         match event:
             case e.NodeJoined():
                 self._join(event)
-            case e.NodeLost():
-                self._lose(event)
-            case e.NodeDrained():
-                self._drain(event)
-            case e.NodeResumed():
-                self._resume(event)
-            case e.NodeRemoved():
-                node = self._known(event.node)
-                self.nodes.put(node.id, node.but(state=NodeState.REMOVED))
             case e.OfNode():
-                raise TypeError(f"nothing follows from {event!r}")
+                self._change(event)
             case e.Read():
                 if event.number > (self.positions.get(event.node) or 0):
                     self.positions.put(event.node, event.number)
 
     def _join(self, event: e.NodeJoined) -> None:
-        node = event.node
+        """What the agent says replaces what was known; what jobs left there, it does not know."""
+        node, before = event.node, self.nodes.get(event.node.id)
         if node.joined_at is None and node.state is not NodeState.EXPECTED:
             node = node.but(joined_at=event.at)
+        if before is not None and before.state is not NodeState.REMOVED:
+            node = node.but(cached=cached.with_newest(before.cached, node.cached))
         self.nodes.put(node.id, node)
 
-    def _lose(self, event: e.NodeLost) -> None:
-        node = self._known(event.node)
-        if node.state is not NodeState.LOST:
-            self.nodes.put(node.id, node.but(state=NodeState.LOST, lost_at=event.at))
-
-    def _drain(self, event: e.NodeDrained) -> None:
-        node = self._known(event.node)
-        # A lost node stays lost: draining would say that its agent is still heard.
-        if node.state is not NodeState.LOST:
-            self.nodes.put(node.id, node.but(state=NodeState.DRAINING))
-
-    def _resume(self, event: e.NodeResumed) -> None:
-        node = self._known(event.node)
-        if node.state is NodeState.DRAINING:
-            self.nodes.put(node.id, node.but(state=NodeState.READY))
-
-    def _known(self, node_id: str) -> Node:
-        node = self.nodes.get(node_id)
+    def _change(self, event: e.OfNode) -> None:
+        node = self.nodes.get(event.node)
         if node is None:
-            raise IllegalTransition(f"nobody knows node {node_id}")
+            raise IllegalTransition(f"nobody knows node {event.node}")
+        new = _after(node, event)
+        if new is not node:
+            self.nodes.put(node.id, new)
+
+
+def _after(node: Node, event: e.OfNode) -> Node:
+    """Return a known node after an event; a removed one swallows what is said of it late."""
+    if node.state is NodeState.REMOVED:
         return node
+    match event:
+        case e.NodeLost() if node.state is not NodeState.LOST:
+            return node.but(state=NodeState.LOST, lost_at=event.at)
+        case e.NodeDrained() if node.state is not NodeState.LOST:
+            # A lost node stays lost: draining would say that its agent is still heard.
+            return node.but(state=NodeState.DRAINING)
+        case e.NodeResumed() if node.state is NodeState.DRAINING:
+            # One whose agent was never heard is not ready, only expected again.
+            heard = node.joined_at is not None
+            return node.but(state=NodeState.READY if heard else NodeState.EXPECTED)
+        case e.NodeRemoved():
+            return node.but(state=NodeState.REMOVED)
+        case _:
+            return node  # it is so already
 
 
 def named_in(events: Iterable[e.Event]) -> Named:

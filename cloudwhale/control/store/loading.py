@@ -16,7 +16,7 @@ from cloudwhale.model.node import Node
 from cloudwhale.model.rental import Rental, RentalState
 from cloudwhale.model.run import Run
 from cloudwhale.model.value import Value
-from cloudwhale.model.world import Account
+from cloudwhale.model.world import Account, Use
 
 V = TypeVar("V", bound=Value)
 
@@ -35,7 +35,7 @@ def load(connection: Connection, newest: int) -> State:
         _put_all(connection.execute(_LIVE_JOBS), Job, state.put_job)
     _put_all(connection.execute(_OPEN_RENTALS), Rental, state.put_rental)
     _put_all(connection.execute(_RESERVED), Account, state.put_account)
-    for changed, put in ((_NODES, _put_nodes), (_FAMILIES, _put_families), (_READ, _put_read)):
+    for changed, put in _WHOLE:
         put(state, connection.execute(changed, {"seen": -1}))
     state.complete(SqlRows(connection))
     state.version = newest
@@ -112,9 +112,23 @@ def _put_read(state: State, rows: Found) -> None:
     state.positions.update((node, number) for node, number in rows)
 
 
+def _put_uses(state: State, rows: Found) -> None:
+    for project, device_s, at in rows:
+        state.put_use(project, Use(device_s=device_s, at=at))
+
+
 _NODES = _since(t.nodes, "body")
 _FAMILIES = _since(t.families, "project", "name", "run_times")
 _READ = _since(t.positions, "node", "number")
+_USES = _since(t.uses, "project", "device_s", "at")
+
+_WHOLE: list[tuple[Executable, Callable[[State, Found], None]]] = [
+    (_NODES, _put_nodes),
+    (_FAMILIES, _put_families),
+    (_READ, _put_read),
+    (_USES, _put_uses),
+]
+"""Of these a new state takes every row."""
 
 # Jobs and rentals first: whether a run or an account is kept depends on who needs it.
 _TABLES: list[tuple[Table, Executable, Callable[[State, Found], None]]] = [
@@ -125,6 +139,7 @@ _TABLES: list[tuple[Table, Executable, Callable[[State, Found], None]]] = [
     (t.nodes, _NODES, _put_nodes),
     (t.families, _FAMILIES, _put_families),
     (t.positions, _READ, _put_read),
+    (t.uses, _USES, _put_uses),
 ]
 _NEWEST: Executable = select(
     *(select(func.max(table.c.version)).scalar_subquery() for table, _, _ in _TABLES)

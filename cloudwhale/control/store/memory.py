@@ -9,7 +9,7 @@ from cloudwhale.control.store.rounds import decision_of, jobs_of
 from cloudwhale.control.store.state import Archive, State, world_after
 from cloudwhale.model.event import Charged, Event
 from cloudwhale.model.job import Job, JobState
-from cloudwhale.model.node import Node
+from cloudwhale.model.node import Node, NodeState
 from cloudwhale.model.plan import Decision, Round
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import Instant
@@ -106,7 +106,8 @@ class MemoryStore:
 
     def nodes(self) -> Sequence[Node]:
         """See Store."""
-        return [node for _, node in sorted(self._archive.nodes.items())]
+        found = sorted(self._archive.nodes.items())
+        return [node for _, node in found if node.state is not NodeState.REMOVED]
 
     def run(self, run: str) -> Run | None:
         """See Store."""

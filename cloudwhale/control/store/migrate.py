@@ -5,7 +5,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, Engine, inspect, select
 
-from cloudwhale.control.store import sqlite, tables
+from cloudwhale.control.store import rederiving, sqlite, tables
 from cloudwhale.spi.errors import StoreUnusable
 
 SCRIPTS = Path(__file__).parent / "migrations"
@@ -37,6 +37,7 @@ def prepare(engine: Engine, file: Path, schema: Schema, *, may_migrate: bool) ->
             _judge(found, file, schema, may_migrate=may_migrate)
             _copy(file, schema)
             upgrade(connection, schema)
+            rederiving.rederive(connection)
 
 
 def revision_of(connection: Connection, file: Path) -> str | None:

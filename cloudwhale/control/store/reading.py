@@ -11,7 +11,7 @@ from cloudwhale.control.store.bodies import read, read_event
 from cloudwhale.control.store.loading import LIVE_VALUES
 from cloudwhale.control.store.rounds import decision_of
 from cloudwhale.model.job import Job, JobState
-from cloudwhale.model.node import Node
+from cloudwhale.model.node import Node, NodeState
 from cloudwhale.model.plan import Decision, Round
 from cloudwhale.model.run import Run
 from cloudwhale.spi.store import JobQuery, Told
@@ -105,12 +105,14 @@ def counts(connection: Connection, run: str | None) -> Mapping[JobState, int]:
     return {state: counted.get(state, 0) for state in JobState}
 
 
-_NODES = select(t.nodes.c.body).order_by(t.nodes.c.id)
+_NODES = select(t.nodes.c.body)
 
 
 def nodes(connection: Connection) -> Sequence[Node]:
     """See Store."""
-    return [read(Node, text) for (text,) in connection.execute(_NODES)]
+    found = [read(Node, text) for (text,) in connection.execute(_NODES)]
+    there = [node for node in found if node.state is not NodeState.REMOVED]
+    return sorted(there, key=lambda node: node.id)  # databases sort text by their language
 
 
 # -- runs ------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from cloudwhale.model.rental import Rental
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import Seconds
 from cloudwhale.model.value import Value
-from cloudwhale.model.world import Account
+from cloudwhale.model.world import Account, Use
 
 KEYS_AT_ONCE = 500  # SQLite takes 32,766 parameters, other databases fewer
 
@@ -34,6 +34,7 @@ _POSITION = select(t.positions.c.number).where(t.positions.c.node == bindparam("
 _FAMILY = select(t.families.c.project, t.families.c.name, t.families.c.run_times).where(
     t.families.c.project == bindparam("of_project"), t.families.c.name == bindparam("of_name")
 )
+_USE = select(t.uses.c.device_s, t.uses.c.at).where(t.uses.c.project == bindparam("of"))
 
 
 class _Table(Generic[V]):
@@ -123,3 +124,10 @@ class SqlRows:
         project, name = family
         found = self._connection.execute(_FAMILY, {"of_project": project, "of_name": name}).first()
         return None if found is None else read_family(found)[1]
+
+    def use(self, project: str) -> Use | None:
+        """See Rows."""
+        if self._state is not None:
+            return self._state.uses.get(project)
+        found = self._connection.execute(_USE, {"of": project}).first()
+        return None if found is None else Use(device_s=found[0], at=found[1])

@@ -11,7 +11,7 @@ from cloudwhale.model.node import Node, NodeState
 from cloudwhale.model.rental import Rental, RentalState
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import Instant, Seconds
-from cloudwhale.model.world import Account, World
+from cloudwhale.model.world import Account, Use, World
 
 
 class State:
@@ -29,6 +29,7 @@ class State:
         self.rentals: dict[str, Rental] = {}
         self.accounts: dict[str, Account] = {}
         self.durations: dict[Family, tuple[Seconds, ...]] = {}
+        self.uses: dict[str, Use] = {}
         self.positions: dict[str, int] = {}
         self._waited_for: Counter[str] = Counter()
         """How many live jobs wait for a job, by its id."""
@@ -53,6 +54,8 @@ class State:
             self.put_node(node)
         for family, times in draft.run_times.after.items():
             self.put_run_times(family, times)
+        for project, used in draft.uses.after.items():
+            self.put_use(project, used)
         self.positions.update(draft.positions.after)
         self.complete(draft)
         self.version = version
@@ -66,7 +69,7 @@ class State:
         return World(
             version=self.version, now=now, jobs=of["jobs"], ended=of["ended"], nodes=of["nodes"],
             runs=of["runs"], rentals=of["rentals"], accounts=of["accounts"],
-            durations=of["durations"],
+            durations=of["durations"], use=of["uses"],
         )  # fmt: skip
 
     # -- putting things in; the same thing twice is fine -----------------------------------
@@ -128,6 +131,11 @@ class State:
         """Set the run times of a family."""
         self.durations[family] = times
         self._changed.add("durations")
+
+    def put_use(self, project: str, use: Use) -> None:
+        """Set what a project has used."""
+        self.uses[project] = use
+        self._changed.add("uses")
 
     def complete(self, past: Past) -> None:
         """Look up what the living depend on and nobody has put here."""
@@ -191,7 +199,7 @@ class State:
             self._changed.add("accounts")
 
 
-_IN_A_WORLD = ("jobs", "ended", "nodes", "runs", "rentals", "accounts", "durations")
+_IN_A_WORLD = ("jobs", "ended", "nodes", "runs", "rentals", "accounts", "durations", "uses")
 
 
 class Archive:
@@ -205,6 +213,7 @@ class Archive:
         self.accounts: dict[str, Account] = {}
         self.positions: dict[str, int] = {}
         self.durations: dict[Family, tuple[Seconds, ...]] = {}
+        self.uses: dict[str, Use] = {}
 
     def keep(self, draft: Draft) -> None:
         """Store what a draft leaves."""
@@ -215,6 +224,7 @@ class Archive:
         self.accounts.update(draft.accounts.after)
         self.positions.update(draft.positions.after)
         self.durations.update(draft.run_times.after)
+        self.uses.update(draft.uses.after)
 
     def fetch(self, named: Named) -> None:
         """See Rows; everything is here already."""
@@ -246,6 +256,10 @@ class Archive:
     def run_times(self, family: Family) -> tuple[Seconds, ...] | None:
         """See Rows."""
         return self.durations.get(family)
+
+    def use(self, project: str) -> Use | None:
+        """See Rows."""
+        return self.uses.get(project)
 
 
 def world_after(events: Iterable[tuple[int, Event]], version: int, now: Instant) -> World:

@@ -18,7 +18,7 @@ from sqlalchemy import (
     Text,
 )
 
-HEAD = "0001"
+HEAD = "0002"
 """The newest revision; they count up."""
 
 metadata = MetaData()
@@ -152,6 +152,16 @@ families = Table(
     _version(),
     Column("run_times", Text, nullable=False),  # JSON list of seconds, newest last
     Index("families_by_version", "version"),
+)
+
+uses = Table(
+    "uses",
+    metadata,
+    Column("project", String, primary_key=True),
+    _version(),
+    Column("device_s", Float, nullable=False),
+    Column("at", Float, nullable=False),
+    Index("uses_by_version", "version"),
 )
 
 secrets = Table(

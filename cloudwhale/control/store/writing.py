@@ -15,7 +15,7 @@ from cloudwhale.model.plan import Round
 from cloudwhale.model.rental import Rental
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import Instant, Seconds
-from cloudwhale.model.world import Account
+from cloudwhale.model.world import Account, Use
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -30,7 +30,7 @@ def _update(table: Table) -> Update:
 
 _WRITES: dict[str, tuple[Insert, Update]] = {
     table.name: (insert(table), _update(table))
-    for table in (t.jobs, t.runs, t.nodes, t.rentals, t.accounts, t.positions, t.families)
+    for table in (t.jobs, t.runs, t.nodes, t.rentals, t.accounts, t.positions, t.families, t.uses)
 }
 _EVENTS, _CHARGES, _EPOCHS = insert(t.events), insert(t.charges), insert(t.epochs)
 _ROUNDS, _ROUND_JOBS, _SECRETS = insert(t.rounds), insert(t.round_jobs), insert(t.secrets)
@@ -66,26 +66,40 @@ def write_events(
 
 def write_draft(connection: Connection, draft: Draft, version: int) -> None:
     """Insert what is new and update what has changed, all under one version."""
-
-    def write(table: Table, changes: Changes[K, V], row: Callable[[K, V], Row]) -> None:
-        new: list[Row] = []
-        old: list[Row] = []
-        for key, value in changes.after.items():
-            whole = row(key, value) | {"version": version}
-            (new if key in changes.new else old).append(whole)
-        insert_all, update_all = _WRITES[table.name]
-        if new:
-            connection.execute(insert_all, new)
-        if old:
-            connection.execute(update_all, [_with_keys(table, each) for each in old])
-
+    write = _Writer(connection, version)
     write(t.jobs, draft.jobs, lambda _, job: _job_row(job, draft.submitted.get(job.id)))
     write(t.runs, draft.runs, lambda _, run: _run_row(run, draft.opened[run.id]))
-    write(t.nodes, draft.nodes, lambda _, node: {"id": node.id, "body": body(node)})
     write(t.rentals, draft.rentals, lambda _, rental: _rental_row(rental))
     write(t.accounts, draft.accounts, lambda _, account: _account_row(account))
     write(t.positions, draft.positions, lambda node, number: {"node": node, "number": number})
     write(t.families, draft.run_times, _family_row)
+    write_nodes_and_uses(connection, draft, version)
+
+
+def write_nodes_and_uses(connection: Connection, draft: Draft, version: int) -> None:
+    """Insert or update these two, under one version."""
+    write = _Writer(connection, version)
+    write(t.nodes, draft.nodes, lambda _, node: {"id": node.id, "body": body(node)})
+    write(t.uses, draft.uses, _use_row)
+
+
+class _Writer:
+    """Writes the changes of one kind after the other."""
+
+    def __init__(self, connection: Connection, version: int) -> None:
+        self._connection, self._version = connection, version
+
+    def __call__(self, table: Table, changes: Changes[K, V], row: Callable[[K, V], Row]) -> None:
+        new: list[Row] = []
+        old: list[Row] = []
+        for key, value in changes.after.items():
+            whole = row(key, value) | {"version": self._version}
+            (new if key in changes.new else old).append(whole)
+        insert_all, update_all = _WRITES[table.name]
+        if new:
+            self._connection.execute(insert_all, new)
+        if old:
+            self._connection.execute(update_all, [_with_keys(table, each) for each in old])
 
 
 def write_round(connection: Connection, round: Round) -> None:
@@ -155,3 +169,7 @@ def _account_row(account: Account) -> Row:
 def _family_row(family: Family, times: tuple[Seconds, ...]) -> Row:
     project, name = family
     return {"project": project, "name": name, "run_times": family_times(times)}
+
+
+def _use_row(project: str, use: Use) -> Row:
+    return {"project": project, "device_s": use.device_s, "at": use.at}
