@@ -1,14 +1,18 @@
-"""What is free on every node after all that is already promised."""
+"""What is free on every node after all that is already promised or was seen to be used."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from cloudwhale.model.job import HOLDS_A_PLACE, Job, Placement, Resources
-from cloudwhale.model.node import Device, Node
-from cloudwhale.model.units import GiB
+from cloudwhale.model.node import Device, DeviceUse, Measured, Node
+from cloudwhale.model.units import GiB, Instant
+from cloudwhale.model.world import Sighting
 
 # Floats are summed and taken apart again: what is smaller than this is nothing.
 DUST = 1e-9
+
+# A driver and a display take a few hundred MiB of every GPU: that is nobody's use of it.
+FOREIGN_BORNE = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,68 +22,157 @@ class DeviceFree:
     device: Device
     memory_gib: GiB
     share: float
+    foreign_gib: GiB = 0.0
+    """Memory that others than our jobs were seen to use; it is not in `memory_gib`."""
+    jobs: int = 0
+    """Jobs of ours that sit on it."""
+    sm: float = 0.0
+    """Share of time in which kernels were seen to run; 0 where nobody has looked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Free:
-    """What is free on one node."""
+    """What is free on one node: its song, the release profile left out."""
 
     node: Node
     cpu: float
     memory_gib: GiB
     disk_gib: GiB
     devices: tuple[DeviceFree, ...]
+    disk_io_mb_s: float | None = None
+    """Soft, may fall below 0; None: nobody has said what the node can do."""
+    network_mb_s: float | None = None
 
     def less(self, wants: Resources, placement: Placement) -> "Free":
         """Return what is left when a job with these wants sits here."""
-        taken = set(placement.devices)
-        return replace(
-            self,
-            cpu=self.cpu - wants.cpu,
-            memory_gib=self.memory_gib - (wants.memory_gib or 0.0),
-            disk_gib=self.disk_gib - (wants.disk_gib or 0.0),
-            devices=tuple(
-                _device_less(free, wants) if free.device.id in taken else free
-                for free in self.devices
-            ),
+        return self._moved(wants, placement, -1)
+
+    def more(self, wants: Resources, placement: Placement) -> "Free":
+        """Return what there is when a job with these wants leaves; the opposite of `less`."""
+        return self._moved(wants, placement, 1)
+
+    def _moved(self, wants: Resources, placement: Placement, sign: int) -> "Free":
+        taken = placement.devices
+        return Free(
+            self.node,
+            self.cpu + sign * wants.cpu,
+            self.memory_gib + sign * (wants.memory_gib or 0.0),
+            self.disk_gib + sign * (wants.disk_gib or 0.0),
+            tuple(
+                _device_moved(d, wants, sign) if d.device.id in taken else d for d in self.devices
+            )
+            if taken
+            else self.devices,
+            _soft(self.disk_io_mb_s, wants.disk_io_mb_s, sign),
+            _soft(self.network_mb_s, wants.network_mb_s, sign),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """Room that is kept on a node for a job that does not fit yet."""
+
+    node: str
+    start_at: Instant
+    """When the job is expected to start."""
+    job: str
+    left: Free
+    """What it will not need of what is free by then."""
 
 
 def device_memory_taken(wants: Resources, device: Device) -> GiB:
     """Return the memory that a job takes of one device, in GiB.
 
     A job that wants the whole device takes all of it; a sharing one what it asked for, or its
-    share of the memory when it did not say.
+    share of the memory when it did not say. Sizes are asked for by a model's nominal memory, of
+    which the driver keeps a little, so nobody takes more than can be given away.
     """
+    packs_gib = device.packs_gib
     if wants.gpu.share >= 1.0:
-        return device.packs_gib
-    return wants.gpu.memory_gib.least or wants.gpu.share * device.packs_gib
+        return packs_gib
+    return min(packs_gib, wants.gpu.memory_gib.least or wants.gpu.share * packs_gib)
 
 
-def free_capacity(nodes: Iterable[Node], jobs: Iterable[Job]) -> Mapping[str, Free]:
-    """Return what is free on each node, by node id, after the jobs that hold a place."""
-    free = {node.id: _all_of(node) for node in nodes}
+def free_capacity(
+    nodes: Iterable[Node],
+    jobs: Iterable[Job],
+    sightings: Mapping[str, Sighting] | None = None,
+) -> Mapping[str, Free]:
+    """Return what is free on each node, by node id, after the jobs that hold a place.
+
+    Of a device's memory the larger of what each job was promised and was seen to use is gone,
+    and what others were seen to use. Without sightings the promises alone count.
+    """
+    seen = sightings or {}
+    measured = {name: heard.measured for name, heard in seen.items() if heard.measured is not None}
+    here: dict[str, list[Job]] = {}
     for job in jobs:
-        place = job.placement
-        if place is not None and job.state in HOLDS_A_PLACE and place.node in free:
-            free[place.node] = free[place.node].less(job.wants, place)
-    return free
+        if job.placement is not None and job.state in HOLDS_A_PLACE:
+            here.setdefault(job.placement.node, []).append(job)
+    return {node.id: _after(node, here.get(node.id, ()), measured.get(node.id)) for node in nodes}
 
 
-def _all_of(node: Node) -> Free:
+def _after(node: Node, jobs: Iterable[Job], measured: Measured | None) -> Free:
     facts = node.facts
-    return Free(
+    free = Free(
         node=node,
         cpu=facts.cpu,
         memory_gib=facts.memory_gib,
         disk_gib=facts.disk_gib,
         devices=tuple(DeviceFree(device, device.packs_gib, 1.0) for device in facts.devices),
+        disk_io_mb_s=facts.disk_io_mb_s,
+        network_mb_s=facts.network_mb_s,
+    )
+    for job in jobs:
+        if job.placement is not None:
+            free = free.less(job.wants, job.placement)
+    return free if measured is None else _as_measured(free, jobs, measured)
+
+
+def _as_measured(free: Free, jobs: Iterable[Job], measured: Measured) -> Free:
+    facts = free.node.facts
+    return Free(
+        free.node,
+        free.cpu,
+        free.memory_gib,
+        free.disk_gib,
+        tuple(
+            _device_as_measured(d, jobs, use)
+            if (use := measured.devices.get(d.device.id)) is not None
+            else d
+            for d in free.devices
+        ),
+        _least(free.disk_io_mb_s, facts.disk_io_mb_s, measured.disk_io_mb_s),
+        _least(free.network_mb_s, facts.network_mb_s, measured.network_mb_s),
     )
 
 
-def _device_less(free: DeviceFree, wants: Resources) -> DeviceFree:
-    return replace(
-        free,
-        memory_gib=free.memory_gib - device_memory_taken(wants, free.device),
-        share=free.share - wants.gpu.share,
+def _device_as_measured(free: DeviceFree, jobs: Iterable[Job], use: DeviceUse) -> DeviceFree:
+    outgrown = 0.0
+    for job in jobs:
+        if job.placement is not None and free.device.id in job.placement.devices:
+            promised = device_memory_taken(job.wants, free.device)
+            outgrown += max(0.0, use.jobs.get(job.id, 0.0) - promised)
+    foreign = use.foreign_gib if use.foreign_gib > FOREIGN_BORNE * free.device.packs_gib else 0.0
+    memory = free.memory_gib - outgrown - foreign
+    return DeviceFree(free.device, memory, free.share, foreign, free.jobs, use.sm or 0.0)
+
+
+def _device_moved(free: DeviceFree, wants: Resources, sign: int) -> DeviceFree:
+    return DeviceFree(
+        free.device,
+        free.memory_gib + sign * device_memory_taken(wants, free.device),
+        free.share + sign * wants.gpu.share,
+        free.foreign_gib,
+        free.jobs - sign,
+        free.sm,
     )
+
+
+def _soft(left: float | None, wanted: float | None, sign: int) -> float | None:
+    return left if left is None or wanted is None else left + sign * wanted
+
+
+def _least(left: float | None, can: float | None, measured: float | None) -> float | None:
+    """Return what is left of a soft dimension by promise or by measure, whichever is less."""
+    return left if left is None or can is None or measured is None else min(left, can - measured)

@@ -1,14 +1,16 @@
-"""Puts waiting jobs on the machines we have, one class of equal jobs after another."""
+"""Puts waiting jobs on the machines we have, one class after the other."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from cloudwhale.model.job import Job, Placement
 from cloudwhale.model.node import NodeState
 from cloudwhale.model.plan import Decision
 from cloudwhale.model.reason import Code, Reason, Refusal
+from cloudwhale.model.units import Instant
+from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.fit import could_ever_fit, fit
-from cloudwhale.planning.inventory import Free, free_capacity
+from cloudwhale.planning.inventory import Free, Reservation, free_capacity
 from cloudwhale.planning.scoring import RIVALS_KEPT, ranked
 from cloudwhale.spi.policy import Score
 
@@ -31,23 +33,39 @@ class Packed:
     refused: tuple[tuple[Job, Verdict], ...]
 
 
-def pack(
-    ready: Iterable[Job], free: Mapping[str, Free], empty: Mapping[str, Free], score: Score
-) -> Packed:
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """All that the match may know, beside the jobs that wait."""
+
+    now: Instant
+    free: Mapping[str, Free]
+    """What is free on each node, by node id, in the order of the ids."""
+    score: Score
+    running: Sequence[Job] = ()
+    """The jobs that hold a place, in the order of their ids."""
+    durations: Durations = field(default_factory=lambda: Durations({}))
+    weights: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Weight of each named score; empty: the policy's own."""
+    reserved: Mapping[str, Reservation] = field(default_factory=dict[str, Reservation])
+    """Room that is kept, by node id: who would run past the start must fit beside it."""
+
+
+def pack(classes: Iterable[Sequence[Job]], given: Packing) -> Packed:
     """Give each job in turn its best place; smaller jobs may pass those that do not fit.
 
     Room only shrinks within a round, so a class that was refused once stays refused: the work
     grows with classes and places given, not with waiting jobs.
     """
-    left = dict(free)
+    left = dict(given.free)
+    empty = empty_capacity(left)
     verdicts: dict[str, Verdict] = {}
     places: list[tuple[Job, Decision]] = []
     refused: list[tuple[Job, Verdict]] = []
-    for job in ready:
+    for job in (job for some in classes for job in some):
         wanted = job.demand
         verdict = verdicts.get(wanted)
         if verdict is None:
-            answer = _best_place(job, left, empty, score)
+            answer = _best_place(job, left, empty, given.score)
             if isinstance(answer, Decision):
                 chosen = answer.chosen
                 assert chosen is not None

@@ -1,0 +1,51 @@
+"""How long a job would run at a place: what is left of its work over how fast it goes there."""
+
+from cloudwhale.model import gpus
+from cloudwhale.model.job import Job, JobSpec
+from cloudwhale.model.units import Instant, Seconds
+from cloudwhale.planning.durations import Durations
+
+# What a job keeps of its speed for each other job on its most crowded device: a first guess
+# until pairs are measured.
+BESIDE_A_NEIGHBOUR = 0.95
+
+# A job that has run for longer than was expected of it is not about to end: it is expected to
+# run for a tenth of its age, or of its expected length, longer.
+OVERDUE = 0.1
+
+
+def run_s(job: Job, model: str | None, neighbours: int, durations: Durations) -> Seconds:
+    """Return how long an attempt of a job is expected to run on a device model, in seconds.
+
+    `model`: None for a job without GPUs; `neighbours`: other jobs on its most crowded device.
+    A job that resumes has done what its attempts ran and did not lose.
+    """
+    length_s = durations.of(job.spec).length_s
+    if job.checkpoint is not None:
+        length_s = max(OVERDUE * length_s, length_s - max(0.0, job.run_s - job.lost_s))
+    return length_s / (speed(job.spec, model) * throughput(neighbours))
+
+
+def left_s(
+    job: Job, model: str | None, neighbours: int, durations: Durations, now: Instant
+) -> Seconds:
+    """Return how much longer a job that has its place is expected to run; never 0."""
+    expected_s = run_s(job, model, neighbours, durations)
+    ran_s = 0.0 if job.started_at is None else max(0.0, now - job.started_at)
+    return max(expected_s - ran_s, OVERDUE * max(expected_s, ran_s))
+
+
+def speed(spec: JobSpec, model: str | None) -> float:
+    """Return how fast a job runs on a model beside where its duration holds; 1 when unknown."""
+    if model is None:
+        return 1.0
+    said = spec.speeds.get(model)
+    if said is not None and said > 0:
+        return said
+    known = gpus.speed(model, spec.reference) if spec.reference is not None else None
+    return 1.0 if known is None else known
+
+
+def throughput(neighbours: float) -> float:
+    """Return the share of its speed that a job keeps beside others on its device, in (0, 1]."""
+    return float(BESIDE_A_NEIGHBOUR**neighbours)
