@@ -1,0 +1,24 @@
+"""This host: what it has for jobs, what its user says of it, what its drivers tell."""
+
+from cloudwhale.host.facts import facts
+from cloudwhale.host.groups import Hierarchies, text_of
+from cloudwhale.host.options import (
+    AS_IT_IS,
+    HostOptions,
+    add_arguments,
+    as_arguments,
+    declared,
+    options_from,
+)
+
+__all__ = [
+    "AS_IT_IS",
+    "Hierarchies",
+    "HostOptions",
+    "add_arguments",
+    "as_arguments",
+    "declared",
+    "facts",
+    "options_from",
+    "text_of",
+]
