@@ -106,16 +106,20 @@ def _ps_notes(store: Store, wanted: Wanted, jobs: Sequence[Job]) -> list[str]:
 
 def nodes(as_json: bool) -> int:
     """Show what the machines have, what is taken and by whom."""
-    from cloudwhale.reporting.machines import node_keys, node_lines, nodes_sheet, occupied
+    from cloudwhale.cli.measures import looks
+    from cloudwhale.reporting.machines import node_keys, occupied
+    from cloudwhale.reporting.machines_text import node_lines, nodes_sheet
 
     with desk_here() as desk:
-        places = occupied(desk.store.world(desk.clock.now()))
+        now = desk.clock.now()
+        world = desk.store.world(now)
+        places = occupied(world, looks(desk.objects, world.nodes.values(), now))
 
     def drawn(paper: Paper) -> None:
         if not places:
             paper.say("No node is known yet: `cloudwhale run FILE` starts this host's agent.")
         elif paper.console is not None:
-            paper.lines(node_lines(places))
+            paper.lines(node_lines(places, now, paper.width))
         else:
             paper.sheet(nodes_sheet(places))
 

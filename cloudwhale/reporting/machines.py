@@ -1,29 +1,23 @@
-"""What the nodes have, what is taken of it and by whom."""
+"""What the nodes have, what is promised of it to whom, and what is really used."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+from cloudwhale.clock import iso
 from cloudwhale.model.job import HOLDS_A_PLACE, Job
-from cloudwhale.model.node import Node, NodeState
+from cloudwhale.model.node import DeviceUse, Measured, Node
+from cloudwhale.model.units import GiB, Instant
 from cloudwhale.model.world import World
-from cloudwhale.planning.inventory import Free, free_capacity
-from cloudwhale.reporting.bars import bar, taken
-from cloudwhale.reporting.figures import NOTHING, counted, percent, plain
-from cloudwhale.reporting.sheet import Cell, Column, Line, Sheet, Tone, cells
+from cloudwhale.planning.inventory import DeviceFree, Free, device_memory_taken, free_capacity
 
-TONES: dict[NodeState, Tone] = {
-    NodeState.EXPECTED: "quiet",
-    NodeState.READY: "good",
-    NodeState.DRAINING: "warn",
-    NodeState.LOST: "bad",
-}
 
-BAR_WIDTH = 20
-LABEL_MOST = 12
-ALMOST_FULL = 0.9
-JOBS_NAMED = 4
-"""So many of a node's jobs are named, the others counted."""
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What an agent said last of what is really used."""
+
+    at: Instant
+    measured: Measured
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,175 +26,153 @@ class Occupied:
 
     free: Free
     jobs: tuple[Job, ...]
+    look: Look | None = None
+    """None: its agent does not say, or nobody can ask now."""
 
     @property
     def node(self) -> Node:
         """The node itself."""
         return self.free.node
 
+    @property
+    def measured(self) -> Measured:
+        """What is really used; every part None where nobody knows."""
+        return Measured() if self.look is None else self.look.measured
+
 
 @dataclass(frozen=True, slots=True)
 class Gauge:
-    """One thing of a node that can be taken."""
+    """One amount of a node that can be taken."""
 
     what: str
     taken: float
     whole: float
     unit: str
-    detail: str = ""
-    """Of a device: its model."""
-    compute: float = 0.0
-    """Of a device: the share of its compute that is taken."""
-    jobs: tuple[str, ...] = ()
+    used: float | None = None
+    """As measured; None: nobody knows."""
 
 
-def occupied(world: World) -> tuple[Occupied, ...]:
-    """Return every node with what is on it, by name."""
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one job was promised of a device, and what it really uses."""
+
+    job: Job
+    share: float
+    memory_gib: GiB
+    used_gib: GiB | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """One device with the jobs on it."""
+
+    free: DeviceFree
+    parts: tuple[Part, ...] = field(default_factory=tuple[Part, ...])
+    use: DeviceUse | None = None
+
+    @property
+    def share(self) -> float:
+        """The compute share that is promised."""
+        return 1.0 - self.free.share
+
+    @property
+    def whole_gib(self) -> GiB:
+        """What can be given away of its memory."""
+        return self.free.device.packs_gib
+
+
+def occupied(world: World, looks: Mapping[str, Look] | None = None) -> tuple[Occupied, ...]:
+    """Return every node with what is on it, by name; free is what is not promised."""
     free = free_capacity(world.nodes.values(), world.jobs.values())
-    holding = sorted(
-        (job for job in world.jobs.values() if job.state in HOLDS_A_PLACE and job.placement),
-        key=lambda job: job.id,
-    )
+    here: dict[str, list[Job]] = {}
+    for job in sorted(world.jobs.values(), key=lambda each: each.id):
+        if job.state in HOLDS_A_PLACE and job.placement is not None:
+            here.setdefault(job.placement.node, []).append(job)
+    seen = looks or {}
     return tuple(
-        Occupied(
-            free[name],
-            tuple(job for job in holding if job.placement and job.placement.node == name),
-        )
+        Occupied(free[name], tuple(here.get(name, ())), seen.get(name))
         for name in sorted(world.nodes)
     )
 
 
 def gauges(place: Occupied) -> Iterator[Gauge]:
-    """Yield a node's CPU, memory and disk, then its devices."""
-    free, facts = place.free, place.node.facts
-    yield Gauge("cpu", facts.cpu - free.cpu, facts.cpu, "CPUs")
-    yield Gauge("memory", facts.memory_gib - free.memory_gib, facts.memory_gib, "GiB")
+    """Yield a node's CPU, memory and disk."""
+    free, facts, used = place.free, place.node.facts, place.measured
+    yield Gauge("cpu", facts.cpu - free.cpu, facts.cpu, "CPUs", used.cpu)
+    gib = facts.memory_gib
+    yield Gauge("memory", gib - free.memory_gib, gib, "GiB", used.memory_gib)
     yield Gauge("disk", facts.disk_gib - free.disk_gib, facts.disk_gib, "GiB")
-    for device in free.devices:
-        own = device.device
-        yield Gauge(
-            own.id,
-            own.memory_gib - device.memory_gib,
-            own.memory_gib,
-            "GiB",
-            f"{own.model}{' (declared)' if own.declared else ''}",
-            1.0 - device.share,
-            tuple(
-                job.id for job in place.jobs if job.placement and own.id in job.placement.devices
-            ),
+
+
+def shelves(place: Occupied) -> Iterator[Shelf]:
+    """Yield a node's devices, each with the jobs on it."""
+    for free in place.free.devices:
+        own = free.device
+        use = place.measured.devices.get(own.id)
+        parts = tuple(
+            Part(
+                job,
+                job.wants.gpu.share,
+                device_memory_taken(job.wants, own),
+                None if use is None else use.jobs.get(job.id),
+            )
+            for job in place.jobs
+            if job.placement is not None and own.id in job.placement.devices
         )
-
-
-def node_lines(places: Sequence[Occupied]) -> list[Line]:
-    """Show nodes as bars, the devices of each below it, for a terminal."""
-    lines: list[Line] = []
-    for place in places:
-        shown = list(gauges(place))
-        label = min(LABEL_MOST, max(len(gauge.what) for gauge in shown))
-        lines += [(), _heading(place)] if lines else [_heading(place)]
-        lines += [_gauge_line(gauge, label) for gauge in shown]
-        lines.append((Cell(f"  {'jobs':<{label}}  ", "quiet"), Cell(_names(place))))
-    return lines
-
-
-def _heading(place: Occupied) -> Line:
-    node = place.node
-    labels = "".join(f"  {key}={value}" for key, value in sorted(node.facts.labels.items()))
-    owner = "owned" if node.owned else "rented"
-    return (
-        Cell(node.id, "strong"),
-        Cell(f"  {node.state.value}", TONES[node.state]),
-        Cell(f"  {owner}, {node.provider}{labels}", "quiet"),
-    )
-
-
-def _gauge_line(gauge: Gauge, label: int) -> Line:
-    memory = taken(gauge.taken, gauge.whole)
-    share = max(memory, gauge.compute)  # a device is as full as what it has least left of
-    tone: Tone = "busy" if share < ALMOST_FULL else "warn"
-    amounts = f"{plain(gauge.taken)} of {plain(gauge.whole)} {gauge.unit}"
-    compute = f", compute {percent(gauge.compute)}" if abs(gauge.compute - memory) > 0.005 else ""
-    return (
-        Cell(f"  {gauge.what[:label]:<{label}}  ", "quiet"),
-        Cell(bar(share, BAR_WIDTH), tone),
-        Cell(f" {percent(share):>5}  {amounts:<15}"),
-        Cell(f" {gauge.detail}{compute if gauge.detail else ''}", "quiet"),
-    )
-
-
-def _names(place: Occupied) -> str:
-    named = [
-        f"{job.id} ({', '.join(job.placement.devices)})"
-        if job.placement and job.placement.devices
-        else job.id
-        for job in place.jobs[:JOBS_NAMED]
-    ]
-    more = len(place.jobs) - JOBS_NAMED
-    return (", ".join(named) or "none") + (f" and {more} more" if more > 0 else "")
-
-
-def nodes_sheet(places: Sequence[Occupied]) -> Sheet:
-    """Show the same as a table, one thing a row, for pipes."""
-    columns = (
-        Column("node"),
-        Column("state"),
-        Column("what"),
-        Column("taken", right=True),
-        Column("whole", right=True),
-        Column("unit"),
-        Column("jobs", right=True),
-        Column("detail"),
-    )
-    rows = [
-        cells(
-            place.node.id,
-            place.node.state.value,
-            gauge.what,
-            plain(gauge.taken),
-            plain(gauge.whole),
-            gauge.unit,
-            str(len(gauge.jobs) if gauge.detail else len(place.jobs)),
-            f"{gauge.detail}, compute {percent(gauge.compute)}" if gauge.detail else NOTHING,
-        )
-        for place in places
-        for gauge in gauges(place)
-    ]
-    return Sheet(columns, tuple(rows), notes=(_totals(places),) if places else ())
-
-
-def _totals(places: Sequence[Occupied]) -> str:
-    devices = sum(len(place.node.facts.devices) for place in places)
-    jobs = sum(len(place.jobs) for place in places)
-    machines = f"{counted(len(places), 'node')}, {counted(devices, 'GPU')}"
-    return f"{machines}, {counted(jobs, 'job')} on them."
+        yield Shelf(free, parts, use)
 
 
 def node_keys(place: Occupied) -> dict[str, Any]:
-    """Return a node as the document that `nodes --json` prints; sizes in GiB."""
-    node, free = place.node, place.free
+    """Return a node as the document that `nodes --json` prints; sizes in GiB, null: not known."""
+    node, free, used = place.node, place.free, place.measured
     return {
         "id": node.id,
         "state": node.state.value,
         "owned": node.owned,
         "provider": node.provider,
         "cpu": node.facts.cpu,
-        "free_cpu": round(free.cpu, 6),
+        "free_cpu": _rounded(free.cpu),
+        "used_cpu": _rounded(used.cpu),
         "memory_gib": node.facts.memory_gib,
-        "free_memory_gib": round(free.memory_gib, 6),
+        "free_memory_gib": _rounded(free.memory_gib),
+        "used_memory_gib": _rounded(used.memory_gib),
         "disk_gib": node.facts.disk_gib,
-        "free_disk_gib": round(free.disk_gib, 6),
+        "free_disk_gib": _rounded(free.disk_gib),
+        "disk_io_mb_s": node.facts.disk_io_mb_s,
+        "used_disk_io_mb_s": _rounded(used.disk_io_mb_s),
+        "network_mb_s": node.facts.network_mb_s,
+        "used_network_mb_s": _rounded(used.network_mb_s),
+        "measured_at": None if place.look is None else iso(place.look.at),
         "labels": node.facts.labels,
         "runtimes": node.facts.runtimes,
-        "devices": [
-            {
-                "id": device.device.id,
-                "model": device.device.model,
-                "declared": device.device.declared,
-                "memory_gib": device.device.memory_gib,
-                "free_gib": round(device.memory_gib, 6),
-                "free_share": round(device.share, 6),
-            }
-            for device in free.devices
-        ],
+        "devices": [_device_keys(shelf) for shelf in shelves(place)],
         "jobs": [job.id for job in place.jobs],
     }
+
+
+def _device_keys(shelf: Shelf) -> dict[str, Any]:
+    device, use = shelf.free.device, shelf.use
+    return {
+        "id": device.id,
+        "model": device.model,
+        "declared": device.declared,
+        "memory_gib": device.memory_gib,
+        "free_gib": _rounded(shelf.free.memory_gib),
+        "free_share": _rounded(shelf.free.share),
+        "used_gib": None if use is None else _rounded(use.used_gib),
+        "foreign_gib": None if use is None else _rounded(use.foreign_gib),
+        "sm": None if use is None else _rounded(use.sm),
+        "jobs": [
+            {
+                "id": part.job.id,
+                "share": part.share,
+                "memory_gib": _rounded(part.memory_gib),
+                "used_gib": _rounded(part.used_gib),
+            }
+            for part in shelf.parts
+        ],
+    }
+
+
+def _rounded(amount: float | None) -> float | None:
+    return None if amount is None else round(amount, 6)
