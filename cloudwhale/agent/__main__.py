@@ -11,6 +11,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
+from cloudwhale.agent.claiming import NameTaken, Wanted, claim
 from cloudwhale.agent.launching import NORMAL, Sizes
 from cloudwhale.agent.place import Place
 from cloudwhale.agent.rim import Charge, Rim
@@ -22,6 +23,11 @@ from cloudwhale.spi.errors import CloudwhaleError
 
 CRASHED = 70  # EX_SOFTWARE; jobs run on under their shims, and the next agent adopts them
 UNUSABLE = 1
+WRONG_NAME = 2  # another agent is this node: trying again does not help
+
+
+class Occupied(CloudwhaleError):
+    """Another agent works in the same folder."""
 
 
 class _Signals:
@@ -54,30 +60,52 @@ class _Signals:
 def main(words: Sequence[str] | None = None, sizes: Sizes = NORMAL) -> int:
     """Be the agent of a node until it is time to leave; 0 at once when there is one already."""
     told = _parser().parse_args(words)
-    signals = _Signals()
-    place = Place(told.home.expanduser().absolute(), told.node)
     try:
-        options = options_from(told)
-        if not place.take():
-            return 0
-        os.chdir(place.path)
-        charge = Charge(
-            node=told.node,
-            agent=f"{told.node}-{os.urandom(6).hex()}",
-            options=options,
-            lease_s=told.lease_s,
-            parent=told.parent,
-            sizes=sizes,
-        )
-        rim = Rim(charge, place, open_objects(told.mailbox), SystemClock())
+        return serve(told, sizes)
+    except Occupied:
+        return 0
+    except NameTaken as error:
+        print(f"cloudwhale agent: {error}", file=sys.stderr)
+        return WRONG_NAME
     except (CloudwhaleError, OSError) as error:
         print(f"cloudwhale agent: {error}", file=sys.stderr)
         return UNUSABLE
+
+
+def serve(told: argparse.Namespace, sizes: Sizes = NORMAL) -> int:
+    """Be the agent of a node until it is time to leave; 0, or WRONG_NAME when it was taken away.
+
+    Raise Occupied, NameTaken, ClockDiffers, SettingsError, StoreUnusable, OSError: it never was.
+    """
+    signals = _Signals()
+    place = Place(told.home.expanduser().absolute(), told.node)
+    options, clock = options_from(told), SystemClock()
+    if not place.take():
+        raise Occupied(f"an agent of {told.node} works in {place.path} already")
+    os.chdir(place.path)
+    objects = open_objects(told.mailbox)
+    agent = f"{told.node}-{os.urandom(6).hex()}"
+    standing = claim(Wanted(told.node, agent, told.lease_s), place, objects, clock)
+    charge = Charge(
+        node=told.node,
+        agent=agent,
+        options=options,
+        lease_s=told.lease_s,
+        parent=told.parent,
+        sizes=sizes,
+        stands=standing.stands,
+    )
+    rim = Rim(charge, place, objects, clock)
     threading.excepthook = _crash
     signals.go_to(rim)
     rim.run()
     place.leave()
-    return 0
+    return WRONG_NAME if rim.ousted else 0
+
+
+def arguments(words: Sequence[str]) -> argparse.Namespace:
+    """Return what `serve` is told by the words of a command line."""
+    return _parser().parse_args(words)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -1,4 +1,7 @@
-"""Reads the orders of one node: at once where the store is a folder, else every two seconds."""
+"""Reads the orders of one node: at once where the store is a folder, else every two seconds.
+
+An order is told only when the node was still ours after it was read, see `mailbox/claims`.
+"""
 
 import json
 import threading
@@ -18,24 +21,52 @@ from cloudwhale.spi.errors import StoreUnusable
 
 POLL_S: Seconds = 2.0  # architecture.md 5
 POLL_FOLDER_S: Seconds = 10.0  # where the folder rings, this is only for a ring that got lost
+LOOKS_EVERY_POLLS = 5  # how often it is asked whether the node is still ours, with no order too
+GAP_POLLS = 15  # idle polls after which newer orders are looked for behind one that never came
 
 Told: TypeAlias = tuple[Ordered | Unreadable, int]
 """What was read, and its number."""
 Tell: TypeAlias = Callable[[Sequence[Told]], None]
 
 
-class OrderReader:
-    """A thread that reads one order after the other, and tells each once."""
+Stands: TypeAlias = Callable[[], bool]
+"""Says whether the node is still ours; raises StoreUnusable."""
 
-    def __init__(self, objects: Objects, node: str, tell: Tell) -> None:
+
+class Ousted(Exception):
+    """Another agent has claimed the node."""
+
+
+class OrderReader:
+    """A thread that reads one order after the other, and tells each once.
+
+    `stands` is asked before an order is told, and now and then; when the node is not ours any
+    more, `ousted` is called and nothing is read again.
+    """
+
+    def __init__(
+        self,
+        objects: Objects,
+        node: str,
+        tell: Tell,
+        stands: Stands = lambda: True,
+        ousted: Callable[[], None] = lambda: None,
+    ) -> None:
         self._box = orders_to(objects, node)
         self._tell = tell
+        self._stands = stands
+        self._ousted = ousted
         self._bell = Bell()
         self._folder = None if objects.folder is None else objects.folder / "orders" / node
         self._next = 1
         self._missed_to = 0
         self._held: list[Told] = []
-        self._skipped = False
+        self._fresh = True
+        """It has not looked yet at what was deleted before it came."""
+        self._idle = 0
+        """Polls in a row that have found nothing."""
+        self._gap_at = 0
+        """The number that did not come although a later one had."""
         self._ended = False
         self._thread = threading.Thread(target=self._live, name="orders", daemon=True)
 
@@ -57,19 +88,47 @@ class OrderReader:
         while not self._ended:
             try:
                 if self._read_next():
+                    self._idle = 0
                     continue
                 self._give()
+                self._now_and_then(rings=rings)
             except StoreUnusable:
                 rings = False  # the folder may have been removed, and its watch with it
+            except Ousted:
+                self._held = []
+                self._ousted()
+                return
             if self._folder is not None and not rings:
                 self._bell.unwatch(self._folder)
                 rings = self._folder.parent.is_dir() and self._bell.watch(self._folder)
             self._bell.wait(POLL_FOLDER_S if rings else POLL_S)
 
+    def _now_and_then(self, *, rings: bool) -> None:
+        self._idle += 1
+        if rings or self._idle % LOOKS_EVERY_POLLS == 1:
+            self._look_whose()
+        if self._fresh or self._idle % GAP_POLLS == 0:
+            self._look_behind_a_gap()
+            self._fresh = False
+
+    def _look_whose(self) -> None:
+        if not self._stands():
+            raise Ousted
+
+    def _look_behind_a_gap(self) -> None:
+        """Go on after an order that is not there although later ones are; seen twice, to be sure.
+
+        The controller writes one after the other, so it was deleted: by hand, or by age before we
+        came. A shared folder may show a file later than the next one.
+        """
+        later = self._box.first_kept(self._next)
+        if later > self._next and (self._fresh or self._gap_at == self._next):
+            self._next = later
+            self._bell.ring()
+        self._gap_at = self._next
+
     def _read_next(self) -> bool:
         body = self._box.read(self._next)
-        if body is None and not self._skipped:
-            body = self._first_kept()
         if body is None:
             return False
         order = self._understood(body)
@@ -81,8 +140,9 @@ class OrderReader:
 
     def _give(self) -> None:
         """Tell what was read, at once: an order to leave is held back for what comes after it."""
-        held, self._held = self._held, []
-        if held:
+        if self._held:
+            self._look_whose()
+            held, self._held = self._held, []
             self._tell(held)
 
     def _understood(self, body: bytes) -> Ordered | Unreadable:
@@ -92,16 +152,6 @@ class OrderReader:
             says = f"order {self._next} cannot be read: {error.errors()[0]['msg']}"
             return Unreadable(says, _about(body))
         return Ordered(order, missed=self._next <= self._missed_to)
-
-    def _first_kept(self) -> bytes | None:
-        """Return the first order that is still there, once: old ones are deleted, unread or not."""
-        self._skipped = True
-        for number in range(self._next + 1, self._box.newest() + 1):
-            body = self._box.read(number)
-            if body is not None:
-                self._next = number
-                return body
-        return None
 
 
 def _about(body: bytes) -> Key | None:

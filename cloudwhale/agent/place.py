@@ -25,6 +25,18 @@ class ReadTo:
     """Up to here orders were given to agents whose memory is gone: they must not be obeyed."""
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What this place remembers of its claims to its node."""
+
+    place: str
+    """Made up once: tells this folder from every other one."""
+    number: int = 0
+    """Of its newest claim."""
+    since: int = 0
+    """Of the first of the row that the newest belongs to; in between nobody else claimed."""
+
+
 class Place:
     """`<home>/nodes/<node>`: one agent at a time works here."""
 
@@ -64,6 +76,20 @@ class Place:
             write_whole(path, json.dumps([private, public]), mode=0o600)
         return private, public
 
+    def claimed(self) -> Kept:
+        """Return what earlier agents of this place have claimed; raises OSError."""
+        try:
+            found = json.loads((self.path / "claim.json").read_text())
+            return Kept(str(found["place"]), int(found["number"]), int(found["since"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            kept = Kept(os.urandom(16).hex())
+            self.keep_claimed(kept)  # first: a claim whose place is forgotten is a stranger's
+            return kept
+
+    def keep_claimed(self, kept: Kept) -> None:
+        """Remember a claim; raises OSError."""
+        write_whole(self.path / "claim.json", json.dumps(asdict(kept)))
+
     def read_to(self) -> ReadTo | None:
         """Return how far earlier agents have read; None when there were none, or all is lost."""
         try:
@@ -71,6 +97,11 @@ class Place:
             return ReadTo(**{name: int(found[name]) for name in ("number", "fence", "missed_to")})
         except (OSError, ValueError, KeyError, TypeError):
             return None
+
+    def forget_read_to(self) -> None:
+        """Forget it: orders since then were another agent's, and none of them is ours to obey."""
+        (self.path / "read.json").unlink(missing_ok=True)
+        flush(self.path)
 
     def keep_read_to(self, read_to: ReadTo) -> None:
         """Remember how far the orders were read; raises OSError."""

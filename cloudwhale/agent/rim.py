@@ -16,7 +16,7 @@ from cloudwhale.agent.launching import NORMAL, Sizes
 from cloudwhale.agent.logs import LogThread, flush_s
 from cloudwhale.agent.looking import Looking
 from cloudwhale.agent.onward import onward
-from cloudwhale.agent.orders import OrderReader, Told
+from cloudwhale.agent.orders import OrderReader, Stands, Told
 from cloudwhale.agent.place import Place, ReadTo
 from cloudwhale.agent.pool import Pool
 from cloudwhale.agent.poster import Poster
@@ -54,6 +54,8 @@ class Charge:
     parent: int | None = None
     """Process that started us: when it is gone and there is nothing to do, we go."""
     sizes: Sizes = NORMAL
+    stands: Stands = lambda: True
+    """Says whether the node is still ours."""
 
 
 class Rim:
@@ -86,8 +88,12 @@ class Rim:
         under_way = Attempts(tools)
         self._acting = Acting(tools, under_way)
         self._looking = Looking(tools, under_way)
-        self._orders = OrderReader(objects, charge.node, self._read)
+        self._orders = OrderReader(
+            objects, charge.node, self._read, charge.stands, self._lose_the_node
+        )
         self._landing = threading.Event()
+        self.ousted = False
+        """Whether another agent has become this node meanwhile."""
         self._read_to = ReadTo()
         self._tidy_at: Instant = 0.0
 
@@ -95,6 +101,12 @@ class Rim:
         """Stop every job as its rule says, then leave; from a signal handler or a thread."""
         self._landing.set()
         self._bell.ring()
+
+    def _lose_the_node(self) -> None:
+        """Obey no order any more, land what runs, and go; from the thread that reads orders."""
+        _say(f"another agent has become {self._charge.node}: this one lands its jobs and leaves")
+        self.ousted = True
+        self.land()
 
     def ring(self) -> None:
         """Look at once; from a signal handler or a thread."""

@@ -1,6 +1,7 @@
 """A box: numbered documents of one writer, each created once under the next number."""
 
 from cloudwhale.mailbox.objects import Objects
+from cloudwhale.model.units import Instant
 
 
 class Box:
@@ -18,13 +19,21 @@ class Box:
     def post(self, body: bytes, after: int) -> int:
         """Create the document under the first free number after `after`; return the number."""
         number = after + 1
-        while not self._objects.create(self.key(number), body):
+        while not self.create(number, body):
             number += 1
         return number
 
     def read(self, number: int) -> bytes | None:
         """Return a document, or None when it was not written yet (or is long gone)."""
         return self._objects.get(self.key(number))
+
+    def create(self, number: int, body: bytes) -> bool:
+        """Create the document under this number; False when there is one: that is unchanged."""
+        return self._objects.create(self.key(number), body)
+
+    def posted_at(self, number: int) -> Instant | None:
+        """Return when a document was posted, by the store's clock, or None when it is not there."""
+        return self._objects.modified_at(self.key(number))
 
     def newest(self) -> int:
         """Return the highest number that was written, 0 for none; lists, so ask once."""
@@ -33,11 +42,12 @@ class Box:
     def first_kept(self, number: int) -> int:
         """Return the number itself, or a later one when what lay between was deleted by age.
 
-        Lists when the number is not there, so ask once.
+        Lists when the number is not there, so ask seldom.
         """
         if self.read(number) is not None:
             return number
-        later = [n for n in self._numbers() if n > number]
+        # The number itself may have come since.
+        later = [n for n in self._numbers() if n >= number]
         return min(later, default=number)
 
     def _numbers(self) -> list[int]:
@@ -57,6 +67,11 @@ def orders_to(objects: Objects, node: str) -> Box:
 def inbox_from(objects: Objects, node: str) -> Box:
     """Return the box that one node's agent writes and the controller reads."""
     return Box(objects, f"inbox/{node}")
+
+
+def claims_of(objects: Objects, node: str) -> Box:
+    """Return the box in which agents claim a node's name; the newest claim holds."""
+    return Box(objects, f"agents/{node}")
 
 
 def log_of(objects: Objects, job: str, attempt: int) -> Box:

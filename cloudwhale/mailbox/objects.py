@@ -9,6 +9,7 @@ from urllib.parse import unquote, urlparse
 from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import LocalStore, MemoryStore, ObjectStore, from_url
 
+from cloudwhale.model.units import Instant
 from cloudwhale.spi.errors import SettingsError, StoreUnusable
 
 PART_BYTES = 8 << 20  # S3 wants parts of 5 MiB or more; eight keeps memory low and rates high
@@ -36,6 +37,14 @@ class Objects(Protocol):
 
     def keys(self, prefix: str) -> Sequence[str]:
         """Return every key below a folder, sorted."""
+        ...
+
+    def folders(self, prefix: str) -> Sequence[str]:
+        """Return the names of the folders right below a folder, sorted; does not look into them."""
+        ...
+
+    def modified_at(self, key: str) -> Instant | None:
+        """Return when an object was written, by the store's own clock, or None: there is none."""
         ...
 
     def delete(self, keys: Sequence[str]) -> None:
@@ -100,6 +109,26 @@ class StoreObjects:
             return []
         except (BaseError, OSError) as error:
             raise _unusable("list", prefix, error) from error
+
+    def folders(self, prefix: str) -> Sequence[str]:
+        """See Objects."""
+        try:
+            # The overload for Arrow tables, which we do not install, has unknown types.
+            found = self._store.list_with_delimiter(prefix)  # pyright: ignore[reportUnknownMemberType]
+        except FileNotFoundError:
+            return []
+        except (BaseError, OSError) as error:
+            raise _unusable("list", prefix, error) from error
+        return sorted(path.rsplit("/", 1)[-1] for path in found["common_prefixes"])
+
+    def modified_at(self, key: str) -> Instant | None:
+        """See Objects."""
+        try:
+            return self._store.head(key)["last_modified"].timestamp()
+        except FileNotFoundError:
+            return None
+        except (BaseError, OSError) as error:
+            raise _unusable("look at", key, error) from error
 
     def delete(self, keys: Sequence[str]) -> None:
         """See Objects."""
