@@ -1,6 +1,7 @@
 """This host: what it has for jobs, what its user says of it, what its drivers tell."""
 
 from cloudwhale.host.facts import facts
+from cloudwhale.host.gpus import check_gpus
 from cloudwhale.host.groups import Hierarchies, text_of
 from cloudwhale.host.options import (
     AS_IT_IS,
@@ -17,6 +18,7 @@ __all__ = [
     "HostOptions",
     "add_arguments",
     "as_arguments",
+    "check_gpus",
     "declared",
     "facts",
     "options_from",

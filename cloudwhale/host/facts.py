@@ -4,6 +4,7 @@ import os
 import shutil
 from pathlib import Path
 
+from cloudwhale.host.gpus import gpus_here
 from cloudwhale.host.groups import Hierarchies
 from cloudwhale.host.options import HostOptions, declared
 from cloudwhale.model.node import Facts
@@ -15,11 +16,13 @@ BYTES_PER_GIB = 2**30
 def facts(folder: Path, options: HostOptions) -> Facts:
     """Return what this host has for jobs that are kept in a folder."""
     hierarchies = Hierarchies.of_this_process()
+    gpus = gpus_here()
     return Facts(
         cpu=_cpu(options.cpu, hierarchies),
         memory_gib=_memory_gib(options.memory_gib, hierarchies),
         disk_gib=_free_gib(folder),
-        devices=declared(options.devices),
+        devices=(*gpus.devices, *declared(options.devices)),
+        links=gpus.links,
         labels=options.labels,
         mounts=("/",),
     )
