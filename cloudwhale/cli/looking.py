@@ -129,12 +129,13 @@ def nodes(as_json: bool) -> int:
 
 def explain(word: str, as_json: bool) -> int:
     """Tell the story of a job."""
+    from cloudwhale.cli.weights import weights_of
     from cloudwhale.reporting.explain import story
     from cloudwhale.reporting.story_text import story_keys, story_lines
 
     with desk_here() as desk:
         job = one_job(desk.store, word)
-        told = story(job, desk.store.events(job.id), desk.store.rounds(job.id))
+        told = story(job, desk.store.events(job.id), desk.store.rounds(job.id), weights_of)
         now = desk.clock.now()
         document_or(
             as_json,

@@ -1,9 +1,9 @@
 """The story of a job: every decision about it in order, with the numbers behind each."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from cloudwhale.model import event as e
-from cloudwhale.model.job import Job, Placement
+from cloudwhale.model.job import Job, Peaks, Placement, Resources
 from cloudwhale.model.plan import Decision, Round, Scored
 from cloudwhale.model.reason import Code, Reason, Refusal
 from cloudwhale.model.units import Instant
@@ -16,6 +16,8 @@ class Numbers(Value):
     """What a round kept with a decision about the job."""
 
     round: int
+    weights: dict[str, float]
+    """What each named score counted; empty: nobody knows any more, or there was but one."""
     chosen: Scored | None
     rivals: tuple[Scored, ...]
     refused: dict[Code, int]
@@ -35,6 +37,12 @@ class Telling(Value):
     times: int = 1
     until: Instant | None = None
     """When the last of several equal ones happened."""
+    held_until: Instant | None = None
+    """Of a hold: it lasts no longer than this."""
+    peaks: Peaks | None = None
+    """Of an attempt's end: the most that it used, where anybody measured it."""
+    grown: Resources | None = None
+    """What the next attempt asks for, because this one outgrew what it had."""
 
 
 class Story(Value):
@@ -44,13 +52,25 @@ class Story(Value):
     tellings: tuple[Telling, ...]
 
 
-DECIDED = (e.Placed, e.Waits, e.Parked, e.GaveUp)
-"""Events whose round kept numbers."""
+DECIDED = (e.Placed, e.Waits, e.Held, e.Parked, e.GaveUp, e.StopWished)
+"""Events that a round has decided, which may have kept numbers."""
+
+Weights = Callable[[Round], Mapping[str, float]]
+"""What each named score counted in a round; empty when nobody knows."""
 
 
-def story(job: Job, told: Sequence[Told], rounds: Sequence[tuple[Round, Decision | None]]) -> Story:
+def _unknown(stored: Round) -> Mapping[str, float]:
+    return {}
+
+
+def story(
+    job: Job,
+    told: Sequence[Told],
+    rounds: Sequence[tuple[Round, Decision | None]],
+    weights: Weights = _unknown,
+) -> Story:
     """Return a job's story from its events and the rounds that said something of it."""
-    decided = {stored.now: (stored, decision) for stored, decision in rounds}
+    decided = {stored.now: _numbers(stored, decision, weights) for stored, decision in rounds}
     tellings: list[Telling] = []
     place: Placement | None = None
     for item in told:
@@ -65,30 +85,30 @@ def story(job: Job, told: Sequence[Told], rounds: Sequence[tuple[Round, Decision
 
 
 def _telling(
-    event: e.OfJob,
-    place: Placement | None,
-    decided: dict[Instant, tuple[Round, Decision | None]],
+    event: e.OfJob, place: Placement | None, decided: Mapping[Instant, Numbers]
 ) -> Telling | None:
     said = headline(event, place)
     if said is None:
         return None
-    numbers = None
-    if isinstance(event, DECIDED) and event.at in decided:
-        stored, decision = decided[event.at]
-        numbers = _numbers(stored, decision)
+    peaks = event.peaks if isinstance(event, e.Leaves) and event.peaks != Peaks() else None
     return Telling(
         at=event.at,
         kind=str(getattr(event, "kind", "")),
         headline=said,
         reason=reason_of(event),
-        numbers=numbers,
+        numbers=decided.get(event.at) if isinstance(event, DECIDED) else None,
+        held_until=event.until if isinstance(event, e.Held) else None,
+        peaks=peaks,
+        grown=event.grown if isinstance(event, e.Retried) else None,
     )
 
 
-def _numbers(stored: Round, decision: Decision | None) -> Numbers:
+def _numbers(stored: Round, decision: Decision | None, weights: Weights) -> Numbers:
+    chosen = decision.chosen if decision else None
     return Numbers(
         round=stored.number,
-        chosen=decision.chosen if decision else None,
+        weights=dict(weights(stored)) if chosen is not None else {},
+        chosen=chosen,
         rivals=decision.rivals if decision else (),
         refused=decision.refused if decision else {},
         nearest=decision.nearest if decision else None,
@@ -114,7 +134,7 @@ def _gathered(tellings: Sequence[Telling]) -> Iterator[Telling]:
 
 
 def _same(old: Telling, new: Telling) -> bool:
-    if old.kind != new.kind or new.kind not in ("checkpoint-saved", "waits", "started"):
+    if old.kind != new.kind or new.kind not in ("checkpoint-saved", "waits", "held", "started"):
         return False
     if new.kind == "started":
         return old.headline == new.headline  # an agent that adopted the attempt says so again

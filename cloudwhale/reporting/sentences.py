@@ -1,7 +1,7 @@
 """What happened to a job, each event in a few words."""
 
 from cloudwhale.model import event as e
-from cloudwhale.model.job import JobSpec, Placement
+from cloudwhale.model.job import Job, JobSpec, Placement
 from cloudwhale.model.reason import Reason
 from cloudwhale.reporting.figures import counted, size
 
@@ -28,6 +28,9 @@ def headline(event: e.OfJob, place: Placement | None) -> str | None:
             return "completed"
         case e.Failed() | e.Retried():
             return _ended_badly(event)
+        case e.StopWished():
+            what = "gives way" if event.wish == "give-way" else "is asked to stop"
+            return f"{what}{f' on {where(place)}' if place else ''}"
         case _:
             return _PLAIN.get(type(event))
 
@@ -37,16 +40,21 @@ _PLAIN: dict[type[e.OfJob], str] = {
     e.PauseAsked: "asked to pause",
     e.ResumeAsked: "asked to go on",
     e.Waits: "waits",
+    e.Held: "is held back although it fits somewhere",
     e.Parked: "parked until a person acts",
     e.GaveUp: "failed, it can never run",
-    e.StopWished: "is asked to stop",
     e.AttemptLost: "its node fell silent",
     e.Unconfirmed: "its agent is asked how it is: nobody can say whether its order was obeyed",
     e.Cleared: "the lost attempt is out, it can start again",
     e.Cancelled: "cancelled",
     e.Paused: "paused",
-    e.GaveWay: "gave way to a job of higher priority",
+    e.GaveWay: "gave way, is queued again",
 }
+
+
+def gave_way(job: Job) -> int:
+    """Return how often a job was stopped for another one."""
+    return max(0, job.interruptions - job.retries - job.grows)
 
 
 def reason_of(event: e.OfJob) -> Reason | None:
@@ -84,4 +92,5 @@ def _ended_badly(event: e.Failed | e.Retried) -> str:
     code = f" with exit code {event.exit_code}" if event.exit_code is not None else ""
     if isinstance(event, e.Failed):
         return f"failed{code}"
-    return f"attempt {event.attempt} ended{code}, will start again"
+    larger = " with more" if event.grown is not None else ""
+    return f"attempt {event.attempt} ended{code}, will start again{larger}"

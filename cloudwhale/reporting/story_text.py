@@ -4,11 +4,12 @@ import textwrap
 from collections.abc import Iterator
 
 from cloudwhale.clock import iso
-from cloudwhale.model.plan import Scored
 from cloudwhale.model.units import Instant
+from cloudwhale.reporting.amounts import peaks_words, wants_words
 from cloudwhale.reporting.explain import Numbers, Story, Telling
-from cloudwhale.reporting.figures import counted, moment, percent
-from cloudwhale.reporting.sentences import array_words, where
+from cloudwhale.reporting.figures import counted, moment, percent, span
+from cloudwhale.reporting.score_table import score_lines
+from cloudwhale.reporting.sentences import array_words
 from cloudwhale.reporting.sheet import Cell, Line, Tone
 from cloudwhale.reporting.tables import TONES, why
 
@@ -24,6 +25,9 @@ _KIND_TONES: dict[str, Tone] = {
     "parked": "bad",
     "retried": "warn",
     "waits": "warn",
+    "held": "warn",
+    "stop-wished": "warn",
+    "gave-way": "warn",
     "attempt-lost": "warn",
 }
 
@@ -90,6 +94,7 @@ def _telling_lines(telling: Telling, now: Instant, width: int) -> Iterator[Line]
     if telling.reason is not None:
         said = f"{telling.reason.says} [{telling.reason.code}]"
         yield from _wrapped("why", said, width, indent=HANG)
+    yield from _end_lines(telling, now, width)
     if telling.numbers is not None:
         yield from _number_lines(telling.numbers, width)
     if telling.reason is not None and telling.reason.change:
@@ -98,7 +103,7 @@ def _telling_lines(telling: Telling, now: Instant, width: int) -> Iterator[Line]
 
 def _number_lines(numbers: Numbers, width: int) -> Iterator[Line]:
     if numbers.chosen is not None:
-        yield from _score_lines(numbers.chosen, numbers.rivals)
+        yield from score_lines(numbers.chosen, numbers.rivals, numbers.weights, width, HANG)
     if numbers.refused:
         total = sum(numbers.refused.values())
         each = ", ".join(f"{code} {count}" for code, count in sorted(numbers.refused.items()))
@@ -113,21 +118,16 @@ def _number_lines(numbers: Numbers, width: int) -> Iterator[Line]:
         yield from _wrapped("nearest miss", said, width, indent=HANG)
 
 
-def _score_lines(chosen: Scored, rivals: tuple[Scored, ...]) -> Iterator[Line]:
-    """A small table: every place and every named score it got."""
-    places = [chosen, *rivals]
-    names = list(chosen.scores)
-    label = max(len(where(place.placement)) for place in places)
-    head = "  ".join(f"{name:>{max(6, len(name))}}" for name in ["total", *names])
-    yield (Cell(" " * HANG + f"{'place':<{label}}  {head}", "quiet"),)
-    for place in places:
-        values = [place.total, *(place.scores.get(name, 0.0) for name in names)]
-        numbers = "  ".join(
-            f"{value:>{max(6, len(name))}.3f}"
-            for name, value in zip(["total", *names], values, strict=True)
-        )
-        text = " " * HANG + f"{where(place.placement):<{label}}  {numbers}"
-        yield (Cell(text, "strong" if place is chosen else "plain"),)
+def _end_lines(telling: Telling, now: Instant, width: int) -> Iterator[Line]:
+    """What a hold or the end of an attempt says beside its reason."""
+    if telling.held_until is not None:
+        left = telling.held_until - telling.at
+        said = f"{moment(telling.held_until, now)}, {span(left)} after it was decided"
+        yield from _wrapped("until at most", said, width, indent=HANG)
+    if telling.peaks is not None:
+        yield from _wrapped("used at most", peaks_words(telling.peaks), width, indent=HANG)
+    if telling.grown is not None:
+        yield from _wrapped("asks now for", wants_words(telling.grown), width, indent=HANG)
 
 
 def _wrapped(
@@ -160,5 +160,8 @@ def _telling_keys(telling: Telling) -> dict[str, object]:
         "reason": telling.reason.model_dump() if telling.reason else None,
         "times": telling.times,
         "until": iso(telling.until),
+        "held_until": iso(telling.held_until),
+        "peaks": telling.peaks.model_dump() if telling.peaks else None,
+        "grown": telling.grown.model_dump() if telling.grown else None,
         **{key: numbers.get(key) for key in Numbers.model_fields},
     }

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
-from cloudwhale.model.job import ENDED, Job, JobState
+from cloudwhale.model.job import ENDED, Job, JobState, Wish
+from cloudwhale.model.reason import Code
 from cloudwhale.model.receipt import JobReceipt, RunReceipt
 from cloudwhale.model.units import Instant
 from cloudwhale.reporting.figures import (
@@ -16,7 +17,7 @@ from cloudwhale.reporting.figures import (
     watch,
 )
 from cloudwhale.reporting.receipt import waited_s
-from cloudwhale.reporting.sentences import array_words, where
+from cloudwhale.reporting.sentences import array_words, gave_way, where
 from cloudwhale.reporting.sheet import Cell, Column, Sheet, Tone, cells
 from cloudwhale.spi.provider import Check
 
@@ -98,9 +99,31 @@ def why(job: Job, now: Instant) -> str:
         return _progress(job, now)
     if job.state is JobState.COMPLETED:
         return f"attempt {job.attempt}" if job.attempt > 1 else ""
+    if job.state in (JobState.RUNNING, JobState.STARTING) and job.reason is not None:
+        return f"{_STOPPING.get(job.wish, 'is stopping')}: {job.reason.says}"
+    if job.state is JobState.PENDING and job.attempt and gave_way(job):
+        return _gave_way(job)
     if job.reason is None:
         return f"queued {span(waited_s(job, now))} ago" if job.state not in ENDED else ""
     return _with_code(job.reason.says, job.exit_code if job.state is JobState.FAILED else None)
+
+
+_STOPPING: Mapping[Wish | None, str] = {
+    Wish.GIVE_WAY: "gives way",
+    Wish.PAUSE: "is being paused",
+    Wish.CANCEL: "is being cancelled",
+    Wish.LIMIT: "is stopped at its limit",
+}
+
+
+def _gave_way(job: Job) -> str:
+    """Say what a job is that was stopped for another one and waits to go on."""
+    count = gave_way(job)
+    often = "" if count == 1 else f" {count} times"
+    goes_on = f", goes on from {job.checkpoint.name}" if job.checkpoint else ", starts over"
+    is_new = job.reason is None or job.reason.code is Code.PREEMPTED
+    now = "" if is_new or job.reason is None else f"; {job.reason.says}"
+    return f"gave way{often}{goes_on}{now}"
 
 
 def _with_code(says: str, exit_code: int | None) -> str:

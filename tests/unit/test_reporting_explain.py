@@ -1,9 +1,9 @@
 """The story of a job: what is told, with which numbers, and how it reads."""
 
-from makers import a_job, placed
+from makers import a_job, placed, wants
 
 from cloudwhale.model import event as e
-from cloudwhale.model.job import Checkpoint, JobState, Placement
+from cloudwhale.model.job import Checkpoint, JobState, Peaks, Placement
 from cloudwhale.model.plan import Decision, Plan, Round, Scored
 from cloudwhale.model.reason import Code, Reason, Refusal
 from cloudwhale.reporting.explain import Story, story
@@ -150,3 +150,73 @@ def test_the_document_of_a_story_has_every_number() -> None:
         },
     )
     assert str(rows[0]["at"]).startswith("1970") or str(rows[0]["at"]).startswith("1969")
+
+
+WHALE = {"finish": 0.3, "strand": 0.25, "fit": 0.15, "release": 0.1, "affinity": 0.1, "quiet": 0.1}
+
+
+def a_whale_place(node: str, device: str, total: float) -> Scored:
+    place = Placement(node=node, devices=(device,))
+    return Scored(placement=place, scores=dict.fromkeys(WHALE, total), total=total)
+
+
+def placed_by_whale() -> Story:
+    event = e.Placed(at=5.0, job=JOB.id, attempt=1, placement=Placement(node="host"), reason=HERE)
+    decision = Decision(
+        job=JOB.id,
+        chosen=a_whale_place("workstation", "declared-0", 0.8),
+        rivals=(a_whale_place("spare-with-a-very-long-name", "GPU-6f3c-11", 0.3),),
+    )
+    return story(JOB, told(event), [(a_round(3, 5.0), decision)], lambda stored: WHALE)
+
+
+def test_the_table_of_scores_has_what_each_counts() -> None:
+    lines = text(placed_by_whale(), 140).splitlines()
+    at = next(number for number, line in enumerate(lines) if line.split()[:2] == ["place", "total"])
+    assert lines[at].split() == ["place", "total", *WHALE]
+    assert lines[at + 1].split()[:3] == ["workstation", "(declared-0)", "0.800"]
+    assert lines[at + 3].split() == ["weight", *(f"{each:.2f}" for each in WHALE.values())]
+
+
+def test_six_scores_fit_a_terminal_of_80_columns() -> None:
+    lines = text(placed_by_whale(), 80).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert any("spare-with" in line and "…" in line for line in lines)
+
+
+def test_a_hold_says_how_long_it_lasts_at_most() -> None:
+    reason = Reason(code=Code.HELD, says="host is free in 40 s and finishes it 2 min sooner")
+    held = e.Held(at=10.0, job=JOB.id, until=70.0, reason=reason)
+    one = story(JOB, told(held), [(a_round(3, 10.0), None)])
+    said = text(one)
+    assert "is held back although it fits somewhere" in said and "round 3" in said
+    assert "1 min 00 s after it was decided" in said
+    assert str(story_keys(one)[0]["held_until"]).startswith("19")
+
+
+def test_who_gave_way_to_whom_is_told_with_the_round_that_decided_it() -> None:
+    why = Reason(code=Code.PREEMPTED, says="makes room for urgent-1 (priority 90)")
+    events = told(
+        e.StopWished(at=10.0, job=JOB.id, attempt=1, wish="give-way", reason=why),
+        e.GaveWay(
+            at=12.0, job=JOB.id, attempt=1, lost_s=2.0, peaks=Peaks(gpu_gib=9.5, cpu=1.25),
+            reason=Reason(code=Code.PREEMPTED, says="gave way"),
+        ),
+    )  # fmt: skip
+    said = text(story(placed(JOB), events, [(a_round(4, 10.0), None)]))
+    assert "gives way  round 4" in said
+    assert "makes room for urgent-1 (priority 90) [preempted]" in said
+    assert "used at most: 9.5 GiB of GPU memory, 1.2 CPUs" in said
+
+
+def test_an_attempt_that_outgrew_its_memory_says_what_the_next_one_asks_for() -> None:
+    reason = Reason(code=Code.OUT_OF_MEMORY, says="used 2 GiB of 2 GiB")
+    again = e.Retried(
+        at=12.0, job=JOB.id, attempt=1, exit_code=137, reason=reason, not_before=12.0,
+        grown=wants(cpu=1.0, memory_gib=3.0), peaks=Peaks(memory_gib=2.0),
+    )  # fmt: skip
+    one = story(placed(JOB), told(again), [])
+    said = text(one)
+    assert "will start again with more" in said
+    assert "asks now for: 1 CPU, 3 GiB of memory" in said
+    assert story_keys(one)[0]["peaks"] is not None
