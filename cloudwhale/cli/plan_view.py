@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from cloudwhale.clock import iso
 from cloudwhale.control.preview import Preview, PreviewJob
 from cloudwhale.model.job import JobSpec
 from cloudwhale.model.units import usd
@@ -19,6 +20,9 @@ ROWS_MOST = 20
 
 GUESSES_MOST = 5
 """So many ways in which a time was guessed are told in the note."""
+
+STOPPED_NAMED = 5
+"""So many jobs that would be stopped are named."""
 
 _WORDS: dict[str, tuple[str, Tone]] = {
     "runs-now": ("runs now", "good"),
@@ -76,7 +80,7 @@ def _groups(jobs: Sequence[PreviewJob], specs: Sequence[JobSpec]) -> list[_Group
 
 def _row(group: _Group) -> tuple[Cell, ...]:
     job = group.job
-    word, tone = _WORDS[job.state]
+    word, tone = _WORDS[job.state] if job.held_until is None else ("is held", "warn")
     change = f"; {job.reason.change}" if job.reason.change and job.state != "runs-now" else ""
     return cells(
         group.label,
@@ -98,6 +102,10 @@ def _notes(preview: Preview, left: Sequence[_Group]) -> list[str]:
         each = ", ".join(f"{count:,} {word}" for word, count in sorted(counts.items()))
         notes.append(f"and {counted(counts.total(), 'job')} more: {each}")
     notes += _guesses(preview.jobs)
+    if preview.gives_way:
+        first = ", ".join(preview.gives_way[:STOPPED_NAMED])
+        more = len(preview.gives_way) - STOPPED_NAMED
+        notes.append(f"gives way, checkpoint first: {first}{f' and {more} more' * (more > 0)}")
     bound = f" of a budget of {money(preview.budget_usd)}" if preview.budget_usd is not None else ""
     if preview.machines:
         notes.append(
@@ -116,10 +124,7 @@ def _guesses(jobs: Sequence[PreviewJob]) -> list[str]:
         return []
     said = [f"~{span(expected.length_s)} is {_basis(expected)}" for expected in found]
     more = f" and {len(said) - GUESSES_MOST} more" if len(said) > GUESSES_MOST else ""
-    return [
-        f"guessed, for want of `duration`: {', '.join(said[:GUESSES_MOST])}{more}; "
-        "nothing is decided by it yet"
-    ]
+    return [f"guessed, for want of `duration`: {', '.join(said[:GUESSES_MOST])}{more}"]
 
 
 def _basis(expected: Expected) -> str:
@@ -147,7 +152,7 @@ def plan_keys(preview: Preview) -> dict[str, Any]:
 
 
 def _job_keys(job: PreviewJob) -> dict[str, Any]:
-    keys = job.model_dump(exclude={"reason", "expected"})
+    keys = job.model_dump(exclude={"reason", "expected", "held_until"})
     expected = {
         "expected_s": job.expected.length_s,
         "guessed": job.expected.is_guessed,
@@ -157,5 +162,6 @@ def _job_keys(job: PreviewJob) -> dict[str, Any]:
     return {
         **keys,
         **expected,
+        "held_until": iso(job.held_until),
         "reason": {"code": job.reason.code, "says": _NUMBER.sub("", job.reason.says)},
     }

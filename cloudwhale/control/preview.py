@@ -27,15 +27,19 @@ class PreviewJob(Value):
     devices: tuple[str, ...]
     reason: Reason
     expected: Expected
-    """How long it is expected to run; nothing is decided by it yet."""
+    """How long it is expected to run, on its reference GPU."""
     runner_up: str | None
     """The best place that lost, with its score."""
+    held_until: Instant | None = None
+    """It fits somewhere and is held back for a better place, no longer than this."""
 
 
 class Preview(Value):
     """What would happen if the jobs were submitted now."""
 
     jobs: tuple[PreviewJob, ...]
+    gives_way: tuple[str, ...] = ()
+    """Ids of running jobs that would be stopped for others, checkpoint first."""
     machines: tuple[str, ...] = ()
     """Machines that would be rented."""
     cost_usd: MicroUsd = NOTHING
@@ -59,12 +63,17 @@ def preview(desk: desks.Desk, specs: Sequence[JobSpec], now: Instant) -> Preview
         jobs=tuple(
             _one(job, fates[job.id], decisions.get(job.id), durations.of(job.spec)) for job in jobs
         ),
+        gives_way=tuple(
+            step.job
+            for step in made.steps
+            if isinstance(step, p.AskToStop) and step.wish == "give-way"
+        ),
         budget_usd=None,
     )
 
 
-_FATES = (p.Place, p.GiveUp, p.Park, p.Explain)
-Fate = p.Place | p.GiveUp | p.Park | p.Explain
+_FATES = (p.Place, p.Hold, p.GiveUp, p.Park, p.Explain)
+Fate = p.Place | p.Hold | p.GiveUp | p.Park | p.Explain
 
 
 def _with_this_host(desk: desks.Desk, world: World) -> World:
@@ -107,12 +116,15 @@ def _one(job: Job, fate: Fate, decision: p.Decision | None, expected: Expected) 
         reason=fate.reason,
         expected=expected,
         runner_up=f"{rivals[0].placement.node} ({rivals[0].total:.3f})" if rivals else None,
+        held_until=fate.until if isinstance(fate, p.Hold) else None,
     )
 
 
 def _state(fate: Fate) -> Literal["runs-now", "waits", "impossible"]:
     if isinstance(fate, p.Place):
         return "runs-now"
+    if isinstance(fate, p.Hold):
+        return "waits"
     if isinstance(fate, p.Explain) and fate.reason.code is not Code.NOTHING_FITS:
         return "waits"
     return "impossible"

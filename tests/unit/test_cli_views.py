@@ -174,12 +174,25 @@ def test_a_time_that_nobody_has_said_is_shown_as_guessed_with_what_it_comes_from
     assert "~1 min 30 s is the median of 3 runs of that name" in note
     assert "~10 min 00 s is the median of 1 run of that project" in note
     assert "~1 h 00 min is what is taken when nothing is known" in note
-    assert "nothing is decided by it yet" in note
     keys = plan_keys(preview)["jobs"]
     assert [(job["expected_s"], job["guessed"]) for job in keys[:2]] == [
         (7800.0, False),
         (90.0, True),
     ]
+
+
+def test_a_held_job_and_who_would_give_way_are_shown() -> None:
+    better = Reason(code=Code.HELD, says="big is free in 40 s", change="big becomes free")
+    held = previewed("a", "waits", better).but(held_until=90.0)
+    preview = Preview(jobs=(held,), gives_way=tuple(f"batch-{n}" for n in range(7)))
+    lines = plain_lines(plan_sheet(preview, [a_spec("a")]))
+    assert lines[1].split()[:3] == ["a", "is", "held"]
+    assert lines[1].endswith("big is free in 40 s; big becomes free")
+    assert (
+        "gives way, checkpoint first: batch-0, batch-1, batch-2, batch-3, batch-4 and 2 more"
+        in (lines)
+    )
+    assert plan_keys(preview)["jobs"][0]["held_until"] is not None
 
 
 def test_a_plan_of_said_times_has_no_note_on_guesses() -> None:
