@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TypeAlias
 
-from cloudwhale.agent import actions, closing, launching, preparing, remains, seen
+from cloudwhale.agent import actions, closing, launching, peaks, preparing, remains, seen
 from cloudwhale.agent.entries import End
 from cloudwhale.agent.seen import Key
 from cloudwhale.agent.underway import Attempts, Tools, Underway
@@ -16,6 +16,7 @@ from cloudwhale.model.job import Checkpoint
 OnAttempt: TypeAlias = (
     actions.StartShim
     | actions.KeepStop
+    | actions.KeepPeaks
     | actions.Signal
     | actions.Kill
     | actions.Publish
@@ -61,6 +62,8 @@ class Acting:
                 self._start(one)
             case actions.KeepStop():
                 self._keep_stop(one, action.wish)
+            case actions.KeepPeaks():
+                peaks.keep(one.folder.path, action.peaks)
             case actions.Signal():
                 number = signal_number(action.wish.signal)
                 one.folder.tell_shim(f"stop {number} {action.wish.grace_s}")

@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 from cloudwhale.agent.seen import Key, StopWish
 from cloudwhale.mailbox.documents import AnyReport, AttemptEnded, StartOrder
-from cloudwhale.model.job import Checkpoint
+from cloudwhale.model.job import Checkpoint, Peaks
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,14 @@ class KeepStop:
 
     key: Key
     wish: StopWish
+
+
+@dataclass(frozen=True, slots=True)
+class KeepPeaks:
+    """Remember in the attempt's folder the most that it has used."""
+
+    key: Key
+    peaks: Peaks
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +105,7 @@ Action: TypeAlias = (
     Prepare
     | StartShim
     | KeepStop
+    | KeepPeaks
     | Signal
     | Kill
     | Publish

@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 
+from cloudwhale.agent.peaks import kept
 from cloudwhale.agent.place import flush, locked, write_whole
 from cloudwhale.agent.seen import ExitRecord, Found, Key, StopWish
 from cloudwhale.mailbox.documents import AttemptEnded, StartOrder
@@ -259,7 +260,8 @@ def _found(attempts: Path) -> Iterator[Found]:
         if began_at is None and folder.has_begun:
             began_at = (folder.path / "begun").stat().st_mtime
         seq, checkpoints = folder.published()
-        yield Found(order, began_at, seq, checkpoints, folder.stop())
+        stop = folder.stop()
+        yield Found(order, began_at, seq, checkpoints, stop, peaks=kept(folder.path))
 
 
 def ended_folders(attempts: Path) -> Iterator[tuple[Instant, Path]]:

@@ -9,6 +9,7 @@ from cloudwhale.agent.actions import (
     Action,
     Close,
     Forget,
+    KeepPeaks,
     KeepStop,
     Kill,
     Post,
@@ -24,10 +25,11 @@ from cloudwhale.mailbox.documents import (
     CheckpointPublished,
     Remark,
 )
-from cloudwhale.model.job import Checkpoint
+from cloudwhale.model.job import Checkpoint, Peaks
 from cloudwhale.model.reason import Code
 from cloudwhale.model.units import Instant, Seconds
 
+KEEP_PEAKS_EVERY_S: Seconds = 5.0  # of a restart, so much of a peak may be forgotten
 HARDER_AFTER_S: Seconds = 5.0  # a shim kills within a second or two; then it is hung itself
 PUBLISH_AGAIN_S: Seconds = 10.0  # a store that refused once is busy or gone for a while
 
@@ -63,9 +65,33 @@ def stopped(attempt: Attempt, wish: StopWish, now: Instant, agent: str) -> Turn:
     if attempt.stopping is not None or attempt.phase is Phase.CLOSING:
         return attempt, ()
     if attempt.phase is Phase.PREPARING:
-        exit = ExitRecord(how="stopped", code=None, ended_at=now, says=wish.why)
+        exit = ExitRecord(how=wish.how, code=None, ended_at=now, says=wish.why)
         return closed(attempt, exit, now, agent)
     return replace(attempt, stopping=stopping(wish, now)), (KeepStop(attempt.key, wish),)
+
+
+def condemned(attempt: Attempt, wish: StopWish, now: Instant, agent: str) -> Turn:
+    """Stop an attempt that must not run on; one that is being stopped has no more time than this.
+
+    What was ordered before keeps its name.
+    """
+    if attempt.stopping is None or attempt.phase is Phase.PREPARING:
+        return stopped(attempt, wish, now, agent)
+    soon = min(attempt.stopping.next_at, now + wish.grace_s)
+    return replace(attempt, stopping=replace(attempt.stopping, next_at=soon)), ()
+
+
+def used(attempt: Attempt, using: Peaks, now: Instant, *, keep: bool) -> Turn:
+    """Note what the attempt uses; its folder is told of a new peak now and then, or to `keep` it.
+
+    The first peaks are kept at once.
+    """
+    peaks = attempt.peaks.and_(using)
+    attempt = replace(attempt, peaks=peaks)
+    is_due = keep or now - attempt.peaks_kept_at >= KEEP_PEAKS_EVERY_S
+    if peaks == attempt.kept_peaks or not is_due:
+        return attempt, ()
+    return replace(attempt, kept_peaks=peaks, peaks_kept_at=now), (KeepPeaks(attempt.key, peaks),)
 
 
 def stopping(wish: StopWish, now: Instant) -> Stopping:
@@ -111,12 +137,12 @@ def closed(attempt: Attempt, exit: ExitRecord, now: Instant, agent: str) -> Turn
     how, says = exit.how, exit.says
     had_finished = exit.by_itself and exit.code == 0
     if attempt.stopping is not None and not had_finished:
-        how = "stopped"
+        how = attempt.stopping.wish.how
         says = "; ".join(part for part in (attempt.stopping.wish.why, exit.says) if part)
     report = AttemptEnded(
         at=now, agent=agent, job=attempt.order.job, attempt=attempt.order.attempt,
         how=how, exit_code=exit.code, says=says, ran_s=exit.ran_s,
-        unsaved_s=_unsaved_s(attempt, exit),
+        unsaved_s=_unsaved_s(attempt, exit), peaks=attempt.peaks,
     )  # fmt: skip
     return None, (Close(report),)
 

@@ -7,16 +7,14 @@ first, then everything it sees, and a `Tick` no later than `wakes_at` says.
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
-from cloudwhale.agent import course, seen
+from cloudwhale.agent import course, seen, sight
 from cloudwhale.agent.actions import Action, Close, Leave, Post, Prepare, Repeat
+from cloudwhale.agent.answers import Answer, including, knowing, turned
 from cloudwhale.agent.seen import Key, Seen, StopWish
 from cloudwhale.agent.state import AgentState, Attempt, Phase
 from cloudwhale.mailbox.documents import (
     AttemptEnded,
-    Heartbeat,
-    Joined,
     LeaveOrder,
     OrderRefused,
     StartOrder,
@@ -27,8 +25,6 @@ from cloudwhale.model.units import Instant, Seconds
 
 HEARTBEAT_S: Seconds = 10.0  # architecture.md 5
 IDLE_S: Seconds = 60.0  # an agent whose starter is gone waits so long for work, then leaves
-
-Answer: TypeAlias = tuple[AgentState, tuple[Action, ...]]
 
 
 def duty(state: AgentState, event: Seen, now: Instant) -> Answer:
@@ -47,7 +43,7 @@ def wakes_at(state: AgentState) -> Instant:
     """Return the latest time for the next Tick; it may be past: then at once."""
     if state.left:
         return math.inf
-    times = [state.said_at + HEARTBEAT_S, _leaves_at(state)]
+    times = [_beats_at(state), _leaves_at(state)]
     times += [course.wakes_at(attempt) for attempt in state.attempts.values()]
     times += [_lands_at(state, attempt) for attempt in _stoppable(state)]
     if state.orphaned and not state.attempts:
@@ -63,10 +59,11 @@ def _reaction(state: AgentState, event: Seen, now: Instant) -> Answer:
             return _ordered(state, event, now)
         case seen.Unreadable():
             return state, _not_understood(state, event, now)
-        case seen.StoreFailed():
-            return replace(state, silent_since=event.since), ()
-        case seen.StoreWorks():
-            return replace(state, silent_since=None), ()
+        case seen.Used() | seen.Devices() | seen.Noted():
+            return sight.reaction(state, event, now)
+        case seen.StoreFailed() | seen.StoreWorks():
+            since = event.since if isinstance(event, seen.StoreFailed) else None
+            return replace(state, silent_since=since), ()
         case seen.Orphaned():
             return replace(state, orphaned=True), ()
         case seen.LeaveAsked():
@@ -110,15 +107,12 @@ def _awake(state: AgentState, event: seen.Woke, now: Instant) -> Answer:
     for job, number in attempts:
         newest[job] = max(number, newest.get(job, 0))
     state = replace(
-        state, attempts=attempts, newest=newest, fence=event.fence, said_at=now, idle_since=now
-    )
-    joined = Joined(
-        at=now, agent=state.agent, facts=event.facts, public_key=event.public_key,
-        attempts=tuple(attempts), fence=event.fence,
+        state, attempts=attempts, newest=newest, fence=event.fence, said_at=now, idle_since=now,
+        facts=event.facts, public_key=event.public_key, beat_at=now,
     )  # fmt: skip
-    actions: list[Action] = [Post(joined)]
+    actions: list[Action] = [Post(sight.joined(state, event.facts, now))]
     for key, attempt in attempts.items():
-        state, more = _turned(state, key, _resumed(attempt, now, state.agent))
+        state, more = turned(state, key, _resumed(attempt, now, state.agent))
         actions += more
     return state, tuple(actions)
 
@@ -133,6 +127,8 @@ def _adopted(found: seen.Found, now: Instant) -> Attempt:
         seq=found.seq,
         published=found.published,
         publish_at=now + found.order.checkpoint.every_s,
+        peaks=found.peaks,
+        kept_peaks=found.peaks,
     )
 
 
@@ -160,7 +156,8 @@ def _ordered(state: AgentState, event: seen.Ordered, now: Instant) -> Answer:
         )  # fmt: skip
     state = replace(state, fence=order.fence, idle_since=now)
     if isinstance(order, LeaveOrder):
-        return replace(state, leaving=state.leaving or not event.missed), ()
+        meant = not event.missed and order.agent in ("", state.agent)
+        return replace(state, leaving=state.leaving or meant), ()
     if isinstance(order, StopOrder):
         return _stop_ordered(state, order, now)
     if event.missed:
@@ -192,7 +189,7 @@ def _start_ordered(state: AgentState, order: StartOrder, now: Instant) -> Answer
     if obstacle:
         return _not_started(state, order, now, obstacle)
     # An order to leave that came earlier is taken back by this one.
-    return _with(replace(state, leaving=False), Attempt(order=order)), (Prepare(order),)
+    return including(replace(state, leaving=False), Attempt(order=order)), (Prepare(order),)
 
 
 def _obstacle(state: AgentState, order: StartOrder) -> str:
@@ -202,6 +199,9 @@ def _obstacle(state: AgentState, order: StartOrder) -> str:
         return f"attempt {max(older)} of the job still runs here"
     if state.land_until is not None:
         return "this machine's agent is leaving"
+    lost = sorted(one.id for one in order.devices if one.id in state.gone)
+    if lost:
+        return f"{', '.join(lost)} no longer answers"
     if order.image is not None:
         return f"this agent runs plain processes, and the job wants the image {order.image}"
     return ""
@@ -214,7 +214,7 @@ def _not_started(state: AgentState, order: StartOrder, now: Instant, says: str) 
         how="start-failed", exit_code=None, says=says,
     )  # fmt: skip
     newest = max(order.attempt, state.newest.get(order.job, 0))
-    return _knowing(state, order.job, newest), (Close(report),)
+    return knowing(state, order.job, newest), (Close(report),)
 
 
 def _stop_ordered(state: AgentState, order: StopOrder, now: Instant) -> Answer:
@@ -222,7 +222,7 @@ def _stop_ordered(state: AgentState, order: StopOrder, now: Instant) -> Answer:
     attempt = state.attempts.get(key)
     if attempt is not None:
         wish = StopWish(order.signal, order.grace_s, "stopped as ordered")
-        return _turned(state, key, course.stopped(attempt, wish, now, state.agent))
+        return turned(state, key, course.stopped(attempt, wish, now, state.agent))
     if order.attempt <= state.newest.get(order.job, 0):
         return state, (Repeat(key),)
     report = AttemptEnded(
@@ -231,7 +231,7 @@ def _stop_ordered(state: AgentState, order: StopOrder, now: Instant) -> Answer:
     )  # fmt: skip
     if not _is_a_name(order.job):
         return state, (Post(report),)
-    return _knowing(state, order.job, order.attempt), (Close(report),)
+    return knowing(state, order.job, order.attempt), (Close(report),)
 
 
 def _not_understood(state: AgentState, event: seen.Unreadable, now: Instant) -> tuple[Action, ...]:
@@ -266,7 +266,7 @@ def _of_attempt(state: AgentState, event: seen.OfOneAttempt, now: Instant) -> An
     attempt = state.attempts.get(event.key)
     if attempt is None:
         return state, ()
-    return _turned(state, event.key, course.next_turn(attempt, event, now, state.agent))
+    return turned(state, event.key, course.next_turn(attempt, event, now, state.agent))
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +284,7 @@ def _land(state: AgentState, keys: Iterable[Key], limit: Landing, now: Instant) 
         attempt = state.attempts[key]
         rule = attempt.order.checkpoint
         wish = StopWish(rule.signal, min(rule.grace_s, limit.grace_s), limit.why)
-        state, more = _turned(state, key, course.stopped(attempt, wish, now, state.agent))
+        state, more = turned(state, key, course.stopped(attempt, wish, now, state.agent))
         actions += more
     return state, tuple(actions)
 
@@ -292,13 +292,21 @@ def _land(state: AgentState, keys: Iterable[Key], limit: Landing, now: Instant) 
 def _due(state: AgentState, now: Instant) -> Answer:
     state, actions = _cut_off(state, now)
     for key, attempt in state.attempts.items():
-        state, more = _turned(state, key, course.due(attempt, now, state.agent))
+        state, more = turned(state, key, course.due(attempt, now, state.agent))
         actions = (*actions, *more)
     if state.orphaned and not state.attempts and now - state.idle_since >= IDLE_S:
         state = replace(state, leaving=True)
-    if now - state.said_at >= HEARTBEAT_S and not state.left:
-        actions = (*actions, Post(Heartbeat(at=now, agent=state.agent)))
+    if now >= _beats_at(state) and not state.left:
+        state, more = sight.heard(state, now)
+        actions = (*actions, *more)
     return state, actions
+
+
+def _beats_at(state: AgentState) -> Instant:
+    """Return when to be heard again; what is measured is told even if other things are said."""
+    if state.measured is None:
+        return state.said_at + HEARTBEAT_S
+    return min(state.said_at, state.beat_at) + HEARTBEAT_S
 
 
 def _cut_off(state: AgentState, now: Instant) -> Answer:
@@ -326,28 +334,6 @@ def _lands_at(state: AgentState, attempt: Attempt) -> Instant:
     grace_s = min(attempt.order.checkpoint.grace_s, state.lease_s / 2)
     kill_s = min(2 * course.HARDER_AFTER_S, state.lease_s / 4)
     return state.silent_since + state.lease_s - grace_s - kill_s
-
-
-# -- parts of the state ----------------------------------------------------------------------
-
-
-def _turned(state: AgentState, key: Key, turn: course.Turn) -> Answer:
-    attempt, actions = turn
-    if attempt is not None:
-        return _with(state, attempt), actions
-    rest = {other: one for other, one in state.attempts.items() if other != key}
-    return replace(state, attempts=rest), actions
-
-
-def _with(state: AgentState, attempt: Attempt) -> AgentState:
-    known = _knowing(state, attempt.order.job, attempt.order.attempt)
-    return replace(known, attempts={**state.attempts, attempt.key: attempt})
-
-
-def _knowing(state: AgentState, job: str, number: int) -> AgentState:
-    if state.newest.get(job, 0) >= number:
-        return state
-    return replace(state, newest={**state.newest, job: number})
 
 
 def _is_a_name(job: str) -> bool:

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from cloudwhale.mailbox.documents import AnyOrder, StartOrder
-from cloudwhale.model.job import Checkpoint, Ending
-from cloudwhale.model.node import Facts
-from cloudwhale.model.units import Instant, Seconds
+from cloudwhale.model.job import Checkpoint, Ending, Peaks
+from cloudwhale.model.node import Device, Facts, Measured
+from cloudwhale.model.reason import Code
+from cloudwhale.model.units import GiB, Instant, Seconds
 
 Key: TypeAlias = tuple[str, int]
 """A job's id and the number of the attempt."""
@@ -34,6 +35,8 @@ class StopWish:
     signal: str
     grace_s: Seconds
     why: str
+    how: Ending = "stopped"
+    """What its end is called: another word when this machine stops it by its own rules."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,7 @@ class Found:
     published: tuple[Checkpoint, ...] = ()
     """Checkpoints of this attempt that lie in the store, oldest first."""
     stop: StopWish | None = None
+    peaks: Peaks = Peaks()
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +160,39 @@ class PublishFailed(OfAttempt):
 
 
 @dataclass(frozen=True, slots=True)
+class Using:
+    """What one attempt uses at a moment."""
+
+    now: Peaks
+    gpu_gib: Mapping[str, GiB] = field(default_factory=dict[str, GiB])
+    """Memory by device; empty while nobody can see it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """What is really used here; every second while jobs run, else with each heartbeat."""
+
+    measured: Measured
+    by: Mapping[Key, Using] = field(default_factory=dict[Key, Using])
+
+
+@dataclass(frozen=True, slots=True)
+class Devices:
+    """The GPUs that answer, when they are others than before."""
+
+    devices: tuple[Device, ...]
+    links: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """Something about the machine itself that its owner must know; said once."""
+
+    code: Code
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
 class StoreFailed:
     """The store cannot be reached; `since` is when it was last heard."""
 
@@ -193,6 +230,9 @@ Seen: TypeAlias = (
     | Ordered
     | Unreadable
     | OfOneAttempt
+    | Used
+    | Devices
+    | Noted
     | StoreFailed
     | StoreWorks
     | LeaveAsked

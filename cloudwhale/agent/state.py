@@ -6,7 +6,8 @@ from enum import StrEnum
 
 from cloudwhale.agent.seen import ExitRecord, Key, StopWish, Whole
 from cloudwhale.mailbox.documents import StartOrder
-from cloudwhale.model.job import Checkpoint
+from cloudwhale.model.job import Checkpoint, Peaks
+from cloudwhale.model.node import Facts, Measured
 from cloudwhale.model.units import Instant, Seconds
 
 LEASE_S: Seconds = 600.0  # product.md 9: after so long without the store, jobs are stopped
@@ -55,6 +56,10 @@ class Attempt:
     exit: ExitRecord | None = None
     give_up_at: Instant = 0.0
     """When a closing attempt stops trying to publish."""
+    peaks: Peaks = Peaks()
+    kept_peaks: Peaks = Peaks()
+    """What its folder remembers of them."""
+    peaks_kept_at: Instant = 0.0
 
     @property
     def key(self) -> Key:
@@ -75,6 +80,17 @@ class AgentState:
     attempts: Mapping[Key, Attempt] = field(default_factory=dict[Key, Attempt])
     newest: Mapping[str, int] = field(default_factory=dict[str, int])
     """Newest attempt of every job that was ever accepted here."""
+    facts: Facts | None = None
+    """What this machine has, as the controller was told; None before it woke."""
+    public_key: str = ""
+    gone: frozenset[str] = frozenset()
+    """GPUs that were here and do not answer any more."""
+    measured: Measured | None = None
+    """What is really used here now; None until somebody has looked."""
+    told: Measured | None = None
+    """The same, as the controller was told last."""
+    beat_at: Instant = 0.0
+    """When it was told so."""
     said_at: Instant = 0.0
     """When it last said anything to the controller."""
     silent_since: Instant | None = None

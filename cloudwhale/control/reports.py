@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from cloudwhale.mailbox import documents as d
 from cloudwhale.model import event as e
-from cloudwhale.model.job import HOLDS_A_PLACE, Job
+from cloudwhale.model.job import HOLDS_A_PLACE, Job, JobState
 from cloudwhale.model.node import Node, NodeState
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.units import Instant
@@ -37,6 +37,10 @@ class Reading:
         """The highest that an agent says to have obeyed."""
         self.strays: list[Stray] = []
         """Attempts that run although nobody counts on them any more."""
+        self.strangers: dict[str, str] = {}
+        """Agents that report although their nodes are not known, by the node's name."""
+        self.said_at: dict[str, Instant] = {}
+        """When each node's newest report was written, by its own clock."""
 
     def events(self, node: str, body: bytes) -> tuple[e.Event, ...]:
         """Return the events that one document means; a heartbeat means none."""
@@ -45,7 +49,22 @@ class Reading:
         except ValidationError as error:
             return (self._noted(node, Code.CANNOT_ACT, f"unreadable report: {error}"),)
         self.fence = max(self.fence, getattr(report, "fence", 0))
+        self.said_at[node] = report.at
         found = tuple(self._meaning(node, report))
+        for event in found:
+            self._remember(event)
+        return found
+
+    def missing(self, node: str, first: int, last: int) -> tuple[e.Event, ...]:
+        """Return the events of documents that never came although later ones are there.
+
+        What they said of jobs is asked for again.
+        """
+        many = f"documents {first} to {last} are" if last > first else f"document {first} is"
+        says = f"{many} missing in inbox/{node} of the mailbox; what came after is read"
+        noted = self._noted(node, Code.MAIL_MISSING, says)
+        doubted = [job for job in self._on(node) if job.order_posted]
+        found: tuple[e.Event, ...] = (noted, *(self._unconfirmed(job) for job in doubted))
         for event in found:
             self._remember(event)
         return found
@@ -55,6 +74,8 @@ class Reading:
             self._jobs[event.job] = apply(self._jobs[event.job], event)
         elif isinstance(event, e.NodeJoined):
             self._nodes[event.node.id] = event.node
+        elif isinstance(event, e.NodeLost):
+            self._nodes[event.node] = self._nodes[event.node].but(state=NodeState.LOST)
 
     def _meaning(self, node: str, report: d.AnyReport) -> Iterator[e.Event]:
         if isinstance(report, d.Joined):
@@ -62,27 +83,40 @@ class Reading:
             yield from self._unnamed(node, report)
             return
         known = self._nodes.get(node)
+        if isinstance(report, d.Left):
+            yield from self._left(known, report)
+            return
+        if known is None:
+            self.strangers[node] = report.agent
         if known is not None and known.state is NodeState.LOST:
             # Whatever it says: it is there. What it runs, it is asked.
-            yield e.NodeJoined(at=self._now, node=known.but(state=NodeState.READY))
+            state = NodeState.DRAINING if known.drained else NodeState.READY
+            yield e.NodeJoined(at=self._now, node=known.but(state=state))
             yield from (self._unconfirmed(job) for job in self._on(node))
         if isinstance(report, d.AttemptReport):
             yield from self._of_attempt(node, report)
+        elif isinstance(report, d.Noticed):
+            yield self._noted(node, report.code, report.says)
 
     def _joined(self, node: str, report: d.Joined) -> e.NodeJoined:
-        known = self._nodes.get(node)
-        draining = known is not None and known.state is NodeState.DRAINING
-        joined = Node(
-            id=node,
-            facts=report.facts,
-            state=NodeState.DRAINING if draining else NodeState.READY,
-            agent=report.agent,
-            public_key=report.public_key,
-            joined_at=self._now,
-        )
-        if known is not None:
-            joined = joined.but(owned=known.owned, provider=known.provider)
+        joined = joined_node(self._nodes.get(node), node, report, self._now)
         return e.NodeJoined(at=self._now, node=joined)
+
+    def _left(self, known: Node | None, report: d.Left) -> Iterator[e.Event]:
+        """An agent that comes by itself is not there any more; others are started when needed."""
+        if known is None or known.provider or known.agent != report.agent:
+            return
+        if known.state is NodeState.LOST:
+            return
+        yield e.NodeLost(at=self._now, node=known.id, silent_s=0.0)
+        for job in self._on(known.id):
+            if job.state is not JobState.RECOVERING:
+                reason = Reason(
+                    code=Code.NODE_LOST,
+                    says=f"the agent of {known.id} has left and did not say how it ended",
+                    change=f"{known.id} joins again, or its silence lasts longer than its lease",
+                )
+                yield e.AttemptLost(at=self._now, job=job.id, attempt=job.attempt, reason=reason)
 
     def _unnamed(self, node: str, report: d.Joined) -> Iterator[e.Event]:
         """Doubt the orders of attempts that the agent does not know of, or has ended since.
@@ -149,6 +183,22 @@ class Reading:
 
     def _noted(self, subject: str, code: Code, says: str) -> e.Noted:
         return e.Noted(at=self._now, subject=subject, reason=Reason(code=code, says=says))
+
+
+def joined_node(known: Node | None, name: str, report: d.Joined, now: Instant) -> Node:
+    """Return a node as its agent describes it; one that nobody knew came by itself."""
+    drained = known is not None and (known.drained or known.state is NodeState.DRAINING)
+    return Node(
+        id=name,
+        facts=report.facts,
+        state=NodeState.DRAINING if drained else NodeState.READY,
+        owned=True if known is None else known.owned,
+        provider="" if known is None else known.provider,
+        agent=report.agent,
+        public_key=report.public_key,
+        drained=drained,
+        joined_at=now,
+    )
 
 
 def _why_stale(job: Job, node: str, attempt: int) -> str:

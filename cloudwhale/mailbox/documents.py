@@ -76,6 +76,8 @@ class LeaveOrder(Order):
     """End yourself once no attempt runs."""
 
     kind: Literal["leave"] = "leave"
+    agent: str = ""
+    """Incarnation that is meant; empty: whichever reads it. One that starts later stays."""
 
 
 AnyOrder = Annotated[StartOrder | StopOrder | LeaveOrder, Field(discriminator="kind")]
@@ -164,6 +166,14 @@ class Remark(AttemptReport):
     says: str
 
 
+class Noticed(Report):
+    """Something worth telling of the machine itself: it cannot see its GPUs, one is gone."""
+
+    kind: Literal["noticed"] = "noticed"
+    code: Code
+    says: str
+
+
 class Left(Report):
     """The agent ends itself."""
 
@@ -178,6 +188,7 @@ AnyReport = Annotated[
     | AttemptEnded
     | OrderRefused
     | Remark
+    | Noticed
     | Left,
     Field(discriminator="kind"),
 ]
