@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from cloudwhale.control.arrivals import Found
 from cloudwhale.control.effects import Effects, Key, Result
 from cloudwhale.control.executor import Executor, Posted, SecretUnusable
 from cloudwhale.control.reports import Reading
@@ -11,6 +12,7 @@ from cloudwhale.control.timeline import JUMP_S, Timeline
 from cloudwhale.control.watcher import Machines, Mail, Watcher
 from cloudwhale.model import event as e
 from cloudwhale.model import plan as p
+from cloudwhale.model.node import NodeState
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.model.world import Sighting, World
@@ -83,10 +85,10 @@ class Controller:
         return earliest(self._look_again_at, self._watcher.next_look_at(), self._effects.retry_at())
 
     def let_agents_go(self) -> None:
-        """Tell the agents of owned nodes that nothing more will come."""
+        """Tell the agents that we start ourselves that nothing more will come."""
         world = self._store.world(self._timeline.now())
         for node in world.nodes.values():
-            if node.owned and node.agent:
+            if node.owned and node.agent and self._executor.starts(node):
                 leave = self._executor.leave(node.id, self.epoch, world.now)
                 self._effects.start(leave, world.now)
 
@@ -113,8 +115,18 @@ class Controller:
         self._save()
         for stray in reading.strays:
             self._effects.start(self._executor.end_stray(stray, self.epoch, now), now)
+        self._send_away(reading.strangers, now)
         for look in self._watcher.looks(world.nodes.values(), now, rung=rung):
             self._effects.start(look, now)
+
+    def _send_away(self, strangers: Mapping[str, str], now: Instant) -> None:
+        """Tell the agents of removed nodes to leave; one that nobody knows is left alone."""
+        if not strangers:
+            return
+        for node in self._store.nodes():
+            if node.state is NodeState.REMOVED and node.id in strangers:
+                agent = strangers[node.id]
+                self._effects.start(self._executor.leave(node.id, self.epoch, now, agent), now)
 
     def _rise_above(self, fence: int, now: Instant) -> None:
         """Take a higher epoch when an agent has obeyed one that our database never gave.
@@ -141,6 +153,9 @@ class Controller:
         match result.value:
             case Mail() as mail:
                 return self._watcher.mail_came(mail, reading, now)
+            case Found() as found:
+                self._watcher.arrived(found)
+                return []
             case Machines() as seen:
                 return self._watcher.machines_came(seen, world, now)
             case Posted() as posted:

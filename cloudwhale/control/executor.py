@@ -98,9 +98,14 @@ class Executor:
         order = stop_order(job, fence=epoch, at=world.now)
         return self._post(Key("stop", job.id, job.attempt), job.placement.node, lambda: order)
 
-    def leave(self, node: str, epoch: int, at: Instant) -> Effect:
-        """Return the effect that lets a node's agent go."""
-        return self._post(Key("leave", node), node, lambda: leave_order(fence=epoch, at=at))
+    def starts(self, node: Node) -> bool:
+        """Say whether we can start a node's agent again when it has gone."""
+        return node.provider in self._providers
+
+    def leave(self, node: str, epoch: int, at: Instant, agent: str = "") -> Effect:
+        """Return the effect that lets a node's agent go; `agent`: that incarnation alone."""
+        order = leave_order(fence=epoch, at=at, agent=agent)
+        return self._post(Key("leave", node), node, lambda: order)
 
     def end_stray(self, stray: Stray, epoch: int, at: Instant) -> Effect:
         """Return the effect that ends an attempt nobody counts on any more."""
@@ -138,7 +143,9 @@ class Executor:
 
         return Effect(key, post)
 
-    def _wake(self, node: Node, epoch: int) -> Effect:
+    def _wake(self, node: Node, epoch: int) -> Effect | None:
+        if not self.starts(node):
+            return None  # nobody here can start it: it comes by itself, or not
         request = LaunchRequest(
             request_id=f"wake-{node.id}-{epoch}",
             node=node.id,

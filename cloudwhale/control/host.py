@@ -168,7 +168,7 @@ def _controller(
     where = Where(desks.mailbox_url(settings), str(settings.home))
     parts = Parts(
         store=desk.store,
-        watcher=Watcher(desk.objects, found, desk.store.read_to()),
+        watcher=Watcher(desk.objects, found, desk.store.read_to(), settings.clock_skew_s),
         executor=Executor(desk.store, desk.objects, found, lambda: desk.key, where),
         effects=effects,
         timeline=Timeline(desk.clock, not_before=_newest_at(desk.store)),

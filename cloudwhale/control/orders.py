@@ -80,6 +80,6 @@ def stray_order(job: str, attempt: int, *, fence: int, at: Instant) -> StopOrder
     )
 
 
-def leave_order(*, fence: int, at: Instant) -> LeaveOrder:
-    """Return the order that lets an agent go once nothing runs there."""
-    return LeaveOrder(at=at, fence=fence, request_id=f"leave-{fence}-{at:.3f}")
+def leave_order(*, fence: int, at: Instant, agent: str = "") -> LeaveOrder:
+    """Return the order that lets an agent go once nothing runs there; `agent`: that one alone."""
+    return LeaveOrder(at=at, fence=fence, request_id=f"leave-{fence}-{at:.3f}", agent=agent)

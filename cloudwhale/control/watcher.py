@@ -3,9 +3,12 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from cloudwhale.control.arrivals import Arrivals, Found
+from cloudwhale.control.clocks import Clocks
 from cloudwhale.control.effects import Effect, Key
+from cloudwhale.control.gaps import Gaps
 from cloudwhale.control.reports import Reading
-from cloudwhale.mailbox.box import inbox_from
+from cloudwhale.mailbox.box import Box, inbox_from
 from cloudwhale.mailbox.objects import Objects
 from cloudwhale.model import event as e
 from cloudwhale.model.node import Node
@@ -27,6 +30,15 @@ class Mail:
     node: str
     last: int
     bodies: tuple[bytes, ...]
+    asked_at: Instant
+    """When it was asked for: what came later was not there then."""
+    later: int | None = None
+    """The first document that is there after `last`, `last + 1` for none; None: nobody looked."""
+
+    @property
+    def first(self) -> int:
+        """Return the number of the first document."""
+        return self.last - len(self.bodies) + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +53,16 @@ class Watcher:
     """Remembers when each node was last heard, and how far its inbox was read."""
 
     def __init__(
-        self, objects: Objects, providers: Mapping[str, Provider], read_to: Mapping[str, int]
+        self,
+        objects: Objects,
+        providers: Mapping[str, Provider],
+        read_to: Mapping[str, int],
+        skew_s: Seconds = 30.0,
     ) -> None:
         self._objects = objects
+        self._arrivals = Arrivals(objects)
+        self._gaps = Gaps()
+        self._clocks = Clocks(skew_s)
         self._providers = providers
         self._read_to = dict(read_to)
         self._noted_at: dict[str, Instant] = {}
@@ -55,8 +74,8 @@ class Watcher:
         self._read_at: Instant | None = None
         self._unseen = {Key("look", name) for name in providers}
         """Looks that nothing may be judged before."""
-        self._skipped: set[str] = set()
-        """Inboxes whose first document after what was read is known to be the next one."""
+        self._empty_at: dict[str, Instant] = {}
+        """When each inbox was last asked for what it did not have."""
 
     @property
     def is_informed(self) -> bool:
@@ -75,9 +94,14 @@ class Watcher:
     def looks(self, nodes: Iterable[Node], now: Instant, *, rung: bool) -> list[Effect]:
         """Return the looks that are due: inboxes at once when something rang."""
         effects: list[Effect] = []
+        known = [node.id for node in nodes]
         if rung or self._read_at is None or now - self._read_at >= READ_EVERY_S:
             self._read_at = now
-            effects += [self._read(node.id) for node in nodes]
+            names = known + self._arrivals.followed({*known, *self._alive})
+            effects += [self._read(name, now) for name in names]
+        if self.is_informed:  # so that the names of providers' machines are known
+            arrivals = self._arrivals.look({*known, *self._alive}, now)
+            effects += [] if arrivals is None else [arrivals]
         if self._looked_at is None or now - self._looked_at >= LOOK_EVERY_S:
             self._looked_at = now
             effects += [self._look(name) for name in self._providers]
@@ -88,22 +112,23 @@ class Watcher:
         times = (self._read_at, self._looked_at)
         return min((at + READ_EVERY_S for at in times if at is not None), default=None)
 
-    def _read(self, node: str) -> Effect:
+    def _read(self, node: str, now: Instant) -> Effect:
         box, first = inbox_from(self._objects, node), self._read_to.get(node, 0) + 1
-        may_skip = node not in self._skipped
+        may_pass = self._gaps.may_pass(node, first, now)
+        must_look = self._gaps.must_look(node, self._heard_at.get(node, now), now)
 
         def read() -> Mail:
-            begin = box.first_kept(first) if may_skip else first
-            bodies: list[bytes] = []
-            while len(bodies) < READ_AT_ONCE:
-                body = box.read(begin + len(bodies))
-                if body is None:
-                    break
-                bodies.append(body)
+            later = None
+            bodies = _from(box, first)
+            if not bodies and (may_pass or must_look):
+                later = box.first_kept(first)
+            if later is not None and may_pass:
+                bodies = _from(box, later)
+            begin = later if bodies and later is not None else first
             last = begin - 1 + len(bodies)
             if bodies and last // KEEP_READ > (begin - 1) // KEEP_READ:
                 box.forget(max(1, last - 2 * KEEP_READ), last - KEEP_READ)
-            return Mail(node, last, tuple(bodies))
+            return Mail(node, last, bodies, now, later)
 
         return Effect(Key("read", node), read)
 
@@ -121,24 +146,48 @@ class Watcher:
 
     def mail_came(self, mail: Mail, reading: Reading, now: Instant) -> Sequence[e.Event]:
         """Return the events of some documents; reading the same mail twice gives nothing."""
-        self._skipped.add(mail.node)
         known = self._read_to.get(mail.node, 0)
         fresh = mail.bodies[max(0, len(mail.bodies) - (mail.last - known)) :]
+        empty_at = self._empty_at.get(mail.node)
+        self._note_gap(mail, known, now)
         if len(mail.bodies) == READ_AT_ONCE:
             self._read_at = None  # there may be more
         else:
             self._listened_at[mail.node] = now
+            self._empty_at[mail.node] = mail.asked_at
             self._unseen.discard(Key("read", mail.node))
         if mail.last <= known or not fresh:
             return []
         self._heard_at[mail.node] = now
         self._read_to[mail.node] = mail.last
-        events = [event for body in fresh for event in reading.events(mail.node, body)]
+        events: list[e.Event] = []
+        if 0 < known < mail.first - 1:
+            events += reading.missing(mail.node, known + 1, mail.first - 1)
+        events += [event for body in fresh for event in reading.events(mail.node, body)]
+        events += self._off_clock(mail, reading, empty_at, now)
         noted_at = self._noted_at.setdefault(mail.node, now)
         if events or now - noted_at >= NOTE_READ_AFTER_S:
             self._noted_at[mail.node] = now
             events.append(e.Read(at=now, node=mail.node, number=mail.last))
         return events
+
+    def _note_gap(self, mail: Mail, known: int, now: Instant) -> None:
+        if mail.bodies:
+            self._gaps.read(mail.node)
+        elif mail.later is not None:
+            self._gaps.looked(mail.node, known + 1, mail.later, now)
+
+    def _off_clock(
+        self, mail: Mail, reading: Reading, empty_at: Instant | None, now: Instant
+    ) -> Sequence[e.Event]:
+        said_at = reading.said_at.get(mail.node)
+        if said_at is None:
+            return ()
+        return self._clocks.compare(mail.node, said_at, empty_at, now)
+
+    def arrived(self, found: Found) -> None:
+        """Follow the inboxes of agents that have come by themselves."""
+        self._arrivals.came(found)
 
     def woken(self, node: str) -> None:
         """Count an agent as alive that was just started, until the next look."""
@@ -150,7 +199,12 @@ class Watcher:
         events: list[e.Event] = []
         for machine in seen.machines:
             self._alive[machine.node] = machine.state == "running"
-            if machine.node not in world.nodes and machine.facts is not None:
+            known = world.nodes.get(machine.node)
+            if known is not None and not known.provider:
+                # It came by itself before; from now on it is started when it is needed.
+                node = known.but(provider=seen.provider)
+                events.append(e.NodeJoined(at=now, node=node))
+            elif known is None and machine.facts is not None:
                 node = Node(id=machine.node, facts=machine.facts, provider=seen.provider)
                 events.append(e.NodeJoined(at=now, node=node))
         return events
@@ -173,3 +227,11 @@ class Watcher:
     def _deaf_s(self, node: str, now: Instant) -> Seconds:
         listened_at = max(self._listened_at.get(node, 0.0), self._heard_at[node])
         return max(0.0, now - listened_at)
+
+
+def _from(box: Box, first: int) -> tuple[bytes, ...]:
+    """Return the documents from a number on, as many as there are without a gap."""
+    bodies: list[bytes] = []
+    while len(bodies) < READ_AT_ONCE and (body := box.read(first + len(bodies))) is not None:
+        bodies.append(body)
+    return tuple(bodies)

@@ -100,5 +100,7 @@ class Node(Value):
     """Base64 key that secrets in orders to this node are sealed with."""
     cached: tuple[str, ...] = ()
     """What jobs have left here, newest last: `label:llama-7b`, `image:…`, `input:…`."""
+    drained: bool = False
+    """Somebody wants it to take no new jobs, also when it comes back after a silence."""
     joined_at: Instant | None = None
     lost_at: Instant | None = None

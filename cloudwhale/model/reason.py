@@ -11,6 +11,7 @@ class Code(StrEnum):
     # placed
     PLACED = "placed"
     RESUMES = "resumes"
+    AGED = "aged"  # goes before all others: it has waited for too long
     # why not on this node (refusals)
     NO_SUCH_GPU = "no-such-gpu"
     GPU_MEMORY = "gpu-memory"
@@ -73,6 +74,7 @@ class Code(StrEnum):
     CHECKPOINT_DROPPED = "checkpoint-dropped"
     LOG_SHORTENED = "log-shortened"
     CLOCK_WENT_BACK = "clock-went-back"
+    MAIL_MISSING = "mail-missing"  # documents of a mailbox were deleted unread
     CLOCK_DIFFERS = "clock-differs"
     NAME_TAKEN = "name-taken"  # two agents want to be one node
     IMAGE_PULLED = "image-pulled"

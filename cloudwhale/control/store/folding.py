@@ -255,13 +255,17 @@ def _after(node: Node, event: e.OfNode) -> Node:
     match event:
         case e.NodeLost() if node.state is not NodeState.LOST:
             return node.but(state=NodeState.LOST, lost_at=event.at)
-        case e.NodeDrained() if node.state is not NodeState.LOST:
+        case e.NodeDrained():
             # A lost node stays lost: draining would say that its agent is still heard.
-            return node.but(state=NodeState.DRAINING)
+            lost = node.state is NodeState.LOST
+            return node.but(drained=True, state=node.state if lost else NodeState.DRAINING)
         case e.NodeResumed() if node.state is NodeState.DRAINING:
             # One whose agent was never heard is not ready, only expected again.
             heard = node.joined_at is not None
-            return node.but(state=NodeState.READY if heard else NodeState.EXPECTED)
+            state = NodeState.READY if heard else NodeState.EXPECTED
+            return node.but(drained=False, state=state)
+        case e.NodeResumed():
+            return node.but(drained=False)
         case e.NodeRemoved():
             return node.but(state=NodeState.REMOVED)
         case _:
