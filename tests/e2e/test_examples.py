@@ -1,16 +1,21 @@
 """Every example runs through the commands; the training survives every kill to the last bit."""
 
+import hashlib
 import json
 import os
 import re
 import shutil
 import signal
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from shell import Shell, until
 
+from cloudwhale.control.replay import plan_again
+from cloudwhale.control.store import open_store, sqlite_url
+from cloudwhale.model import event as e
 from cloudwhale.model.job import JobState
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -111,3 +116,84 @@ def test_everything_killed_during_the_training_and_the_same_command_gives_the_sa
     # promise 4: the save interval + the publish interval + what a save takes
     assert job.lost_s < 0.3 + 1.0 + 2.0
     assert "resum" in again.out
+
+
+def the_result(seed: str, steps: int) -> str:
+    """Return what steps.py counts to when nothing is lost or done twice."""
+    state = seed
+    for _ in range(steps):
+        state = hashlib.sha256(state.encode()).hexdigest()
+    return f"result {state[:16]} after {steps} steps"
+
+
+def everything_told(shell: Shell) -> list[e.Event]:
+    with closing(open_store(sqlite_url(shell.home), may_migrate=False)) as store:
+        return [told.event for told in store.since(0, limit=100_000)]
+
+
+def most_at_once(events: list[e.Event]) -> dict[str, int]:
+    """Return how many jobs ran on each device at the same time, at most."""
+    here: dict[str, tuple[str, ...]] = {}
+    running: set[str] = set()
+    most: dict[str, int] = {}
+    for event in events:
+        match event:
+            case e.Placed():
+                here[event.job] = event.placement.devices
+            case e.Started():
+                running.add(event.job)
+            case e.Finished() | e.GaveWay() | e.Failed() | e.Retried():
+                running.discard(event.job)
+            case _:
+                continue
+        for device in {device for job in running for device in here[job]}:
+            count = sum(device in here[job] for job in running)
+            most[device] = max(count, most.get(device, 0))
+    return most
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> Iterator[Shell]:
+    """Run the sharing example as its first lines say; the tests look at what came of it."""
+    shutil.copytree(EXAMPLES, tmp_path / "examples")
+    typed = Shell(tmp_path, {"CLOUDWHALE_CPU": "2", "CLOUDWHALE_DEVICES": "2x RTX4090 24GB"})
+    run = typed.start("run", "-y", "examples/share.yaml")
+    out, _ = run.communicate(timeout=280)
+    assert run.returncode == 0, out
+    yield typed
+    typed.close()
+
+
+def test_eight_jobs_share_two_gpus_and_one_gives_way_and_resumes(shared: Shell) -> None:
+    assert {job.state for job in shared.jobs()} == {JobState.COMPLETED}
+    assert len(shared.jobs()) == 8
+    events = everything_told(shared)
+    assert set(most_at_once(events)) == {"declared-0", "declared-1"}
+    assert max(most_at_once(events).values()) >= 2
+
+    gave_way = [event for event in events if isinstance(event, e.GaveWay)]
+    assert {event.job.split("-")[0] for event in gave_way} == {"train"}
+    (victim,) = (job for job in shared.jobs() if job.id == gave_way[0].job)
+    resumed = [
+        event
+        for event in events
+        if isinstance(event, e.Started) and event.job == victim.id and event.resumed_from
+    ]
+    assert [event.resumed_from for event in resumed] == [1]
+    assert "resumed after step" in shared("logs", victim.id).out
+
+    commands = {job.id: job.spec.command for job in shared.jobs()}
+    for job, command in commands.items():
+        found = re.search(r"--seed (\S+) --steps (\d+)", command)
+        assert found is not None
+        assert the_result(found[1], int(found[2])) in shared("logs", job).out
+
+    told = shared("explain", victim.id).out
+    assert "gives way" in told and "[preempted]" in told
+    with closing(open_store(sqlite_url(shared.home), may_migrate=False)) as store:
+        number = 0
+        while (stored := store.round(number + 1)) is not None:
+            number += 1
+            again = plan_again(store, stored)
+            assert again.model_dump_json() == stored.plan.model_dump_json(), number
+    assert number > 8
