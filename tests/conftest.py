@@ -2,6 +2,8 @@
 
 from hypothesis import settings
 
+pytest_plugins = ["postgres"]
+
 # Seeded, so that a failure is everybody's failure; no deadline, because machines may be busy.
 settings.register_profile("seeded", derandomize=True, deadline=None, print_blob=True)
 settings.load_profile("seeded")

@@ -144,7 +144,7 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("empty")
     store = open_store(sqlite_url(folder), may_migrate=True)
     store.close()
-    return store.file
+    return folder / "cloudwhale.db"
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cloudwhale.control.host import ControllerHost
-from cloudwhale.control.store import HolderLock, database_url, lock_file
+from cloudwhale.control.store import HolderLock, database_url, lock_file, lock_for
 from cloudwhale.settings import Settings
 from cloudwhale.spi.errors import StoreUnusable
 
@@ -162,9 +162,9 @@ def test_two_databases_in_one_folder_have_a_controller_each(tmp_path: Path) -> N
     assert len(locks) == 3
 
 
-@pytest.mark.parametrize("url", ["sqlite://", "postgresql://db/whale"])
+@pytest.mark.parametrize("url", ["sqlite://", "mysql://db/whale", "cloudwhale.db"])
 def test_a_database_that_is_no_file_has_no_lock(tmp_path: Path, url: str) -> None:
     settings = Settings(home=tmp_path, database=url)
     with pytest.raises(StoreUnusable, match="sqlite:////absolute/path"):
-        lock_file(settings)
+        lock_for(settings)
     assert database_url(settings) == url

@@ -12,6 +12,7 @@ from sqlalchemy import Engine, event
 from stories import submitted
 
 from cloudwhale.control.store import SqlStore, open_store, sqlite_url
+from cloudwhale.control.store.sqlite import SqliteDatabase
 from cloudwhale.spi.errors import StoreUnusable
 from cloudwhale.spi.store import JobQuery
 
@@ -58,8 +59,9 @@ def kept(tmp_path: Path) -> Path:
 
 
 def test_a_database_that_somebody_else_locks_is_waited_for_and_then_named(kept: Path) -> None:
-    store = SqlStore(sqlite_url(kept), busy_timeout_s=0.05)
-    other = sqlite3.connect(store.file, isolation_level=None)
+    database = SqliteDatabase(kept / "cloudwhale.db", busy_timeout_s=0.05)
+    store = SqlStore(database)
+    other = sqlite3.connect(database.file, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(StoreUnusable, match="is locked by another program") as fault:
         store.append(submitted(a_job("b")))

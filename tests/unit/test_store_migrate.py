@@ -5,6 +5,7 @@ import sqlite3
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from makers import a_job
@@ -12,7 +13,8 @@ from stories import submitted
 
 from cloudwhale.control.store import SqlStore, open_store, sqlite_url
 from cloudwhale.control.store import migrate as m
-from cloudwhale.control.store.sqlite import engine_of, writing
+from cloudwhale.control.store.database import SCRIPTS, Schema
+from cloudwhale.control.store.sqlite import SqliteDatabase, engine_of, writing
 from cloudwhale.model import event as e
 from cloudwhale.model.world import Use
 from cloudwhale.spi.errors import StoreUnusable
@@ -35,11 +37,15 @@ OLDEST = Path(__file__).parents[1] / "contract" / "database_0001.sql"
 BROKEN = NEXT + "    op.drop_table('no_such_table')\n"
 
 
-def a_later_schema(folder: Path, script: str = NEXT) -> m.Schema:
+def a_later_schema(folder: Path, script: str = NEXT) -> Schema:
     """Return the schema of a program one revision ahead."""
-    shutil.copytree(m.SCRIPTS, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(SCRIPTS, folder, ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "versions" / "r0003_queue.py").write_text(script)
-    return m.Schema(head="0003", scripts=folder)
+    return Schema(head="0003", scripts=folder)
+
+
+def stored_in(home: Path, **options: Any) -> SqlStore:
+    return SqlStore(SqliteDatabase(home / "cloudwhale.db"), **options)
 
 
 @pytest.fixture
@@ -65,7 +71,7 @@ def test_all_migrations_on_an_empty_database_make_the_tables_of_a_new_one(tmp_pa
     file = tmp_path / "migrated.db"
     engine = engine_of(file, 1.0)
     with writing(engine).begin() as connection:
-        m.upgrade(connection, m.Schema())
+        m.upgrade(connection, Schema())
     engine.dispose()
     assert tables_of(file) == tables_of(tmp_path / "new" / "cloudwhale.db")
 
@@ -75,20 +81,20 @@ def test_the_newest_script_is_the_head_that_new_databases_are_stamped_with() -> 
     from alembic.script import ScriptDirectory
 
     config = Config()
-    config.set_main_option("script_location", str(m.SCRIPTS))
-    assert ScriptDirectory.from_config(config).get_heads() == [m.Schema().head]
+    config.set_main_option("script_location", str(SCRIPTS))
+    assert ScriptDirectory.from_config(config).get_heads() == [Schema().head]
 
 
 def test_the_holder_of_the_lock_migrates_after_a_copy(home: Path, tmp_path: Path) -> None:
     schema = a_later_schema(tmp_path / "scripts")
-    store = SqlStore(sqlite_url(home), may_migrate=True, schema=schema)
+    store = stored_in(home, may_migrate=True, schema=schema)
     assert list(store.world(0.0).jobs) == ["a"]
     store.append(submitted(a_job("b")))
     store.close()
     copy = home / "cloudwhale.db.before-0003"
     assert "queueVARCHAR" in tables_of(home / "cloudwhale.db")["table jobs"]
     assert "queueVARCHAR" not in tables_of(copy)["table jobs"]
-    kept = SqlStore(f"sqlite:///{copy}")
+    kept = SqlStore(SqliteDatabase(copy))
     assert list(kept.world(0.0).jobs) == ["a"]
 
 
@@ -113,14 +119,14 @@ def test_a_database_of_the_first_revision_goes_on_as_if_it_had_always_been_of_th
 def test_others_refuse_an_older_database(home: Path, tmp_path: Path) -> None:
     schema = a_later_schema(tmp_path / "scripts")
     with pytest.raises(StoreUnusable, match="has revision 0002, this program needs 0003") as fault:
-        SqlStore(sqlite_url(home), may_migrate=False, schema=schema)
+        stored_in(home, may_migrate=False, schema=schema)
     assert "cloudwhale controller" in fault.value.remedy
     assert not (home / "cloudwhale.db.before-0003").exists()
 
 
 def test_everybody_refuses_a_newer_database(home: Path, tmp_path: Path) -> None:
     schema = a_later_schema(tmp_path / "scripts")
-    SqlStore(sqlite_url(home), may_migrate=True, schema=schema).close()
+    stored_in(home, may_migrate=True, schema=schema).close()
     with pytest.raises(StoreUnusable, match="written by a newer version") as fault:
         open_store(sqlite_url(home), may_migrate=True)
     assert "cloudwhale.db.before-0003" in fault.value.remedy
@@ -131,7 +137,7 @@ def test_a_program_that_runs_on_refuses_to_write_what_was_migrated_meanwhile(
 ) -> None:
     older = open_store(sqlite_url(home), may_migrate=False)
     schema = a_later_schema(tmp_path / "scripts")
-    SqlStore(sqlite_url(home), may_migrate=True, schema=schema).close()
+    stored_in(home, may_migrate=True, schema=schema).close()
     with pytest.raises(StoreUnusable, match="migrated to revision 0003 while this program ran"):
         older.append(submitted(a_job("b")))
 
@@ -140,7 +146,7 @@ def test_a_migration_that_fails_leaves_the_database_as_it_was(home: Path, tmp_pa
     before = tables_of(home / "cloudwhale.db")
     schema = a_later_schema(tmp_path / "scripts", BROKEN)
     with pytest.raises(StoreUnusable, match="no_such_table"):
-        SqlStore(sqlite_url(home), may_migrate=True, schema=schema)
+        stored_in(home, may_migrate=True, schema=schema)
     assert tables_of(home / "cloudwhale.db") == before
     assert list(open_store(sqlite_url(home), may_migrate=True).world(0.0).jobs) == ["a"]
 
@@ -149,14 +155,14 @@ def test_nothing_is_migrated_when_the_copy_cannot_be_written(home: Path, tmp_pat
     (home / "cloudwhale.db.before-0003" / "in-the-way").mkdir(parents=True)
     schema = a_later_schema(tmp_path / "scripts")
     with pytest.raises(StoreUnusable, match="was not migrated: its copy .* cannot be written"):
-        SqlStore(sqlite_url(home), may_migrate=True, schema=schema)
+        stored_in(home, may_migrate=True, schema=schema)
     assert list(open_store(sqlite_url(home), may_migrate=True).world(0.0).jobs) == ["a"]
 
 
 def test_a_new_database_is_made_at_the_newest_revision(tmp_path: Path) -> None:
     schema = a_later_schema(tmp_path / "scripts")
-    SqlStore(sqlite_url(tmp_path), may_migrate=True, schema=schema).close()
-    SqlStore(sqlite_url(tmp_path), may_migrate=False, schema=schema).close()
+    stored_in(tmp_path, may_migrate=True, schema=schema).close()
+    stored_in(tmp_path, may_migrate=False, schema=schema).close()
 
 
 def test_programs_that_begin_a_new_database_at_once_agree(tmp_path: Path) -> None:

@@ -4,29 +4,42 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from cloudwhale.control.store.lock import HolderLock
+    from cloudwhale.control.store.lock import ControllerLock, HolderLock
     from cloudwhale.control.store.memory import MemoryStore
-    from cloudwhale.control.store.opening import database_url, lock_file, open_store, sqlite_url
+    from cloudwhale.control.store.opening import (
+        database_url,
+        lock_file,
+        lock_for,
+        open_store,
+        sqlite_url,
+        turn_lock,
+    )
     from cloudwhale.control.store.sql import SqlStore
 
 __all__ = [
+    "ControllerLock",
     "HolderLock",
     "MemoryStore",
     "SqlStore",
     "database_url",
     "lock_file",
+    "lock_for",
     "open_store",
     "sqlite_url",
+    "turn_lock",
 ]
 
 _LAZY = {
+    "ControllerLock": "lock",
     "HolderLock": "lock",
     "MemoryStore": "memory",
     "SqlStore": "sql",
     "database_url": "opening",
     "lock_file": "opening",
+    "lock_for": "opening",
     "open_store": "opening",
     "sqlite_url": "opening",
+    "turn_lock": "opening",
 }
 
 

@@ -5,6 +5,7 @@ import fcntl
 import os
 import socket
 from pathlib import Path
+from typing import Protocol
 
 from cloudwhale.clock import SystemClock, iso
 from cloudwhale.control.store.opening import ELSEWHERE
@@ -12,8 +13,31 @@ from cloudwhale.spi.clock import Clock
 from cloudwhale.spi.errors import StoreUnusable
 
 
+class ControllerLock(Protocol):
+    """Held by one process at a time, and given up when that ends in whatever way."""
+
+    def acquire(self) -> bool:
+        """Take the lock if it is free, and say whether we hold it now; never waits.
+
+        Raise StoreUnusable when that cannot be known.
+        """
+        ...
+
+    def is_held(self) -> bool:
+        """Say whether we hold it now; one that was lost is no longer ours. Cheap."""
+        ...
+
+    def release(self) -> None:
+        """Let go; nothing happens when the lock is not held."""
+        ...
+
+    def holder(self) -> str:
+        """Return who holds it, in words; empty for nobody."""
+        ...
+
+
 class HolderLock:
-    """Held until `release`, or until the process ends in whatever way; children do not inherit it.
+    """A ControllerLock that is a file beside the database; children do not inherit it.
 
     The file stays: to remove it would let two processes lock two files of one name.
     """
@@ -47,8 +71,12 @@ class HolderLock:
         self._file = file
         return True
 
+    def is_held(self) -> bool:
+        """See ControllerLock; the kernel takes no lock away."""
+        return self._file is not None
+
     def release(self) -> None:
-        """Let go; nothing happens when the lock is not held."""
+        """See ControllerLock."""
         if self._file is not None:
             os.ftruncate(self._file, 0)
             os.close(self._file)

@@ -7,9 +7,10 @@ from typing import Any
 from sqlalchemy import Connection, Executable, bindparam, exists, func, or_, select
 
 from cloudwhale.control.store import tables as t
-from cloudwhale.control.store.bodies import read, read_event
+from cloudwhale.control.store.bodies import body, read, read_event
 from cloudwhale.control.store.loading import LIVE_VALUES
 from cloudwhale.control.store.rounds import decision_of
+from cloudwhale.model.event import Event
 from cloudwhale.model.job import Job, JobState
 from cloudwhale.model.node import Node, NodeState
 from cloudwhale.model.plan import Decision, Round
@@ -60,6 +61,20 @@ _BY_OTHERS = select(
 def others_wrote(connection: Connection, version: int, epoch: int) -> bool:
     """Say whether anybody but an epoch's holder has stored an event since a version."""
     return bool(connection.execute(_BY_OTHERS, {"seen": version, "own": epoch}).scalar_one())
+
+
+_NUMBERED = (
+    select(t.events.c.epoch, t.events.c.body)
+    .where(t.events.c.seq.between(bindparam("first"), bindparam("last")))
+    .order_by(t.events.c.seq)
+)
+
+
+def holds(connection: Connection, events: Sequence[Event], first: int, epoch: int | None) -> bool:
+    """Say whether these events stand under the numbers that begin with `first`."""
+    limits = {"first": first, "last": first + len(events) - 1}
+    found = [tuple(row) for row in connection.execute(_NUMBERED, limits)]
+    return found == [(epoch, body(event)) for event in events]
 
 
 # -- jobs ------------------------------------------------------------------------------------

@@ -6,13 +6,13 @@ from contextlib import contextmanager
 
 from sqlalchemy import Connection
 
-from cloudwhale.control.store import reading, sqlite, writing
+from cloudwhale.control.store import reading, writing
 from cloudwhale.control.store.admission import admit, stale
-from cloudwhale.control.store.faults import as_sentences
+from cloudwhale.control.store.batches import Batch, Write
+from cloudwhale.control.store.database import Database, Schema
 from cloudwhale.control.store.folding import Draft, named_in
 from cloudwhale.control.store.loading import catch_up, load
-from cloudwhale.control.store.migrate import Schema, prepare
-from cloudwhale.control.store.opening import path_of
+from cloudwhale.control.store.migrate import prepare
 from cloudwhale.control.store.rows import SqlRows
 from cloudwhale.control.store.state import State, world_after
 from cloudwhale.model.event import Event
@@ -20,7 +20,7 @@ from cloudwhale.model.job import Job, JobState
 from cloudwhale.model.node import Node
 from cloudwhale.model.plan import Decision, Round
 from cloudwhale.model.run import Run
-from cloudwhale.model.units import Instant, Seconds
+from cloudwhale.model.units import Instant
 from cloudwhale.model.world import World
 from cloudwhale.spi.errors import (
     CloudwhaleError,
@@ -31,84 +31,96 @@ from cloudwhale.spi.errors import (
 )
 from cloudwhale.spi.store import JobQuery, Told
 
-BUSY_TIMEOUT_S: Seconds = 5.0  # a writer holds the lock for milliseconds; five seconds is a fault
-
 
 class SqlStore:
-    """A Store in an SQLite file; see spi/store. Threads may share it, processes open their own."""
+    """A Store in a database; see spi/store. Threads may share it, processes open their own."""
 
     def __init__(
-        self,
-        url: str,
-        *,
-        may_migrate: bool = False,
-        busy_timeout_s: Seconds = BUSY_TIMEOUT_S,
-        schema: Schema | None = None,
+        self, database: Database, *, may_migrate: bool = False, schema: Schema | None = None
     ) -> None:
-        self.file = path_of(url)
+        self._database = database
         self._schema = schema or Schema()
         self._lock = threading.RLock()
         self._state: State | None = None
         """None until a world is asked for: who only appends or reads pays for no state."""
+        self._returned = 0
         self._beat = self._version = -1
-        sqlite.make_place(self.file)
-        self._engine = sqlite.engine_of(self.file, busy_timeout_s)
-        self._writer = sqlite.writing(self._engine)
+        self._doubt: Batch | None = None
+        """Events of which nobody knows whether they were stored: the database went away then."""
         try:
-            with as_sentences(str(self.file)):
-                prepare(self._engine, self.file, self._schema, may_migrate=may_migrate)
-                self._pulse = sqlite.Pulse(self._engine)
+            with database.faults():
+                prepare(database, self._schema, may_migrate=may_migrate)
         except CloudwhaleError:
-            self._engine.dispose()
+            database.close()
             raise
 
     def close(self) -> None:
         """See Store."""
         with self._lock:
-            self._pulse.close()
-            self._engine.dispose()
+            self._database.close()
 
     # -- writing ---------------------------------------------------------------------------
 
     def append(self, events: Iterable[Event], *, epoch: int | None = None) -> int:
-        """See Store."""
-        new = list(events)
-        with self._writing() as (connection, heads):
-            admit(epoch, heads.epoch)
-            return self._store(connection, heads.event, new, epoch)
+        """See Store; whoever appends again what was in doubt stores it once."""
+        batch = Batch(tuple(events), epoch)
+        try:
+            return self._append(batch)
+        except StoreUnusable:
+            if self._doubt is None:
+                raise
+            return self._append(batch)
+
+    def _append(self, batch: Batch) -> int:
+        with self._writing() as write:
+            admit(batch.epoch, write.heads.epoch)
+            new = list(self._beyond_doubt(write.connection, batch))
+            return self._store(write, new, batch.epoch)
+
+    def _beyond_doubt(self, connection: Connection, batch: Batch) -> Sequence[Event]:
+        """Return the events of a batch that are not stored yet.
+
+        Whoever was in doubt has the write lock again, so what it left is final.
+        """
+        doubt = self._doubt
+        if doubt is None or not reading.holds(connection, doubt.events, doubt.first, doubt.epoch):
+            return batch.events
+        return batch.without(doubt)
 
     def record(self, round: Round, events: Iterable[Event], *, epoch: int) -> int:
         """See Store."""
         new = list(events)
-        with self._writing() as (connection, heads):
+        with self._writing() as write:
+            heads = write.heads
             admit(epoch, heads.epoch)
-            if reading.others_wrote(connection, round.version, epoch):
+            if reading.others_wrote(write.connection, round.version, epoch):
                 raise stale(round.version, heads.event)
-            self._store(connection, heads.event, new, epoch)
+            self._store(write, new, epoch)
+            write.batch = None  # in doubt, a round is planned again
             if not round.plan.steps:
                 return 0
-            writing.write_round(connection, round.but(number=heads.round + 1))
+            writing.write_round(write.connection, round.but(number=heads.round + 1))
             return heads.round + 1
 
     def seal(self, run: str, secrets: Mapping[str, bytes]) -> None:
         """See Store."""
-        with self._writing() as (connection, _):
-            writing.write_secrets(connection, run, secrets)
+        with self._writing() as write:
+            writing.write_secrets(write.connection, run, secrets)
 
     def new_epoch(self, holder: str, now: Instant, at_least: int = 0) -> int:
         """See Store."""
-        with self._writing() as (connection, heads):
-            number = max(heads.epoch + 1, at_least)
-            writing.write_epoch(connection, number, holder, now)
+        with self._writing() as write:
+            number = max(write.heads.epoch + 1, at_least)
+            writing.write_epoch(write.connection, number, holder, now)
             return number
 
-    def _store(
-        self, connection: Connection, newest: int, new: list[Event], epoch: int | None
-    ) -> int:
+    def _store(self, write: Write, new: list[Event], epoch: int | None) -> int:
+        newest = write.heads.event
         if not new:
             return newest
-        if self._state is not None and self._state.version != newest:
-            catch_up(connection, self._state, newest)
+        connection = write.connection
+        if self._state is not None:
+            self._bring_up(connection, newest)
         rows = SqlRows(connection, self._state)
         rows.fetch(named_in(new))
         draft = Draft(rows)
@@ -117,6 +129,7 @@ class SqlStore:
         version = newest + len(new)
         writing.write_events(connection, newest + 1, new, epoch)
         writing.write_draft(connection, draft, version)
+        write.batch = Batch(tuple(new), epoch, first=newest + 1)
         if self._state is not None:
             self._state.take(draft, version)
         return version
@@ -125,8 +138,8 @@ class SqlStore:
 
     def version(self) -> int:
         """See Store."""
-        with self._lock, as_sentences(str(self.file)):
-            beat = self._pulse.beat()
+        with self._lock, self._database.faults():
+            beat = self._database.beat()
             if beat != self._beat:
                 # In this order: a commit between the two is seen at the next call.
                 with self._reading() as connection:
@@ -137,11 +150,11 @@ class SqlStore:
     def world(self, now: Instant) -> World:
         """See Store."""
         with self._lock:
-            if self._state is None or self._state.version != self.version():
+            state = self._state
+            if state is None or state.version != self.version() or self._may_be_another():
                 with self._reading() as connection:
-                    self._bring_up(connection)
-            assert self._state is not None
-            return self._state.world(now)
+                    state = self._bring_up(connection, reading.newest_event(connection))
+            return state.world(now)
 
     def world_at(self, version: int, now: Instant) -> World:
         """See Store."""
@@ -150,12 +163,19 @@ class SqlStore:
             version = min(version, reading.newest_event(connection))
             return world_after(((each.seq, each.event) for each in told), version, now)
 
-    def _bring_up(self, connection: Connection) -> None:
-        newest = reading.newest_event(connection)
-        if self._state is None:
-            self._state = load(connection, newest)
-        elif self._state.version != newest:
-            catch_up(connection, self._state, newest)
+    def _bring_up(self, connection: Connection, newest: int) -> State:
+        """Return the state as of the newest event."""
+        state = self._state
+        if state is None or state.version > newest or self._may_be_another():
+            self._returned = self._database.returned()
+            self._state = state = load(connection, newest)
+        elif state.version != newest:
+            catch_up(connection, state, newest)
+        return state
+
+    def _may_be_another(self) -> bool:
+        """Say whether the rows may be those of another server, one that knows less."""
+        return self._returned != self._database.returned()
 
     # -- reading ---------------------------------------------------------------------------
 
@@ -224,27 +244,35 @@ class SqlStore:
     @contextmanager
     def _reading(self) -> Generator[Connection]:
         """One snapshot."""
-        with self._lock, as_sentences(str(self.file)), self._engine.connect() as connection:
+        database = self._database
+        with self._lock, database.faults(), database.reader.connect() as connection:
             yield connection
 
     @contextmanager
-    def _writing(self) -> Generator[tuple[Connection, reading.Heads]]:
+    def _writing(self) -> Generator[Write]:
         """All or nothing; the state is forgotten when it may have moved and the rows have not."""
-        with self._lock, as_sentences(str(self.file)):
+        database = self._database
+        write: Write | None = None
+        with self._lock, database.faults():
             try:
-                with self._writer.begin() as connection:
+                with database.writer.begin() as connection:
                     heads = reading.heads(connection)
                     self._check(heads.revision)
-                    yield connection, heads
+                    write = Write(connection, heads)
+                    yield write
+                    write.committing = True
+                self._doubt = None
             except (IllegalTransition, Fenced, StaleWorld):
                 raise  # nothing has moved
             except BaseException:
                 self._state = None
+                if write is not None and write.committing and write.batch is not None:
+                    self._doubt = write.batch
                 raise
 
     def _check(self, revision: str) -> None:
         if revision != self._schema.head:
             raise StoreUnusable(
-                f"{self.file} was migrated to revision {revision} while this program ran",
+                f"{self._database.name} was migrated to revision {revision} while this program ran",
                 "Start it again with the newer version of cloudwhale.",
             )

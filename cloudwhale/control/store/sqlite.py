@@ -6,13 +6,15 @@ Another database needs its own version of this module, and nothing else.
 import os
 import sqlite3
 import threading
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 
 from cloudwhale.clock import SystemClock, wait
-from cloudwhale.control.store.faults import is_busy
+from cloudwhale.control.store.database import Advice
+from cloudwhale.control.store.faults import as_sentences, is_busy
 from cloudwhale.control.store.network import mount_table, refuse_network
 from cloudwhale.control.store.opening import ELSEWHERE
 from cloudwhale.model.units import Seconds
@@ -23,8 +25,62 @@ SYNCHRONOUS = "PRAGMA synchronous = FULL"  # what was decided outlives a power c
 
 ASK_AGAIN_S: Seconds = 0.01
 OPEN_FOR_WRITING = "cloudwhale_writes"
+BUSY_TIMEOUT_S: Seconds = 5.0  # a writer holds the lock for milliseconds; five seconds is a fault
+
+ADVICE = Advice(
+    older="End the controller that runs (it is of an older version), then start "
+    "`cloudwhale controller` or `cloudwhale run` of this version: it migrates.",
+    newer="Upgrade cloudwhale here. ({name}.before-{found} is a copy from before that, without "
+    "what happened since.)",
+    another="Choose another file with `database` or CLOUDWHALE_HOME.",
+)
 
 _making = threading.Lock()
+
+
+class SqliteDatabase:
+    """A Database in a file; see database.Database. Raise StoreUnusable when it cannot be there."""
+
+    def __init__(self, file: Path, busy_timeout_s: Seconds = BUSY_TIMEOUT_S) -> None:
+        self.file = file
+        self.name = str(file)
+        self.advice = ADVICE
+        make_place(file)
+        self.reader = engine_of(file, busy_timeout_s)
+        self.writer = writing(self.reader)
+        self._pulse: Pulse | None = None
+
+    def beat(self) -> int:
+        """See Database."""
+        if self._pulse is None:
+            self._pulse = Pulse(self.reader)
+        return self._pulse.beat()
+
+    def returned(self) -> int:
+        """See Database; a file stays."""
+        return 0
+
+    def keep_copy(self, head: str) -> None:
+        """See Database."""
+        target = self.file.with_name(f"{self.file.name}.before-{head}")
+        try:
+            copy(self.file, target)
+        except OSError as error:
+            raise StoreUnusable(
+                f"{self.file} was not migrated: its copy {target} cannot be written: "
+                f"{error.strerror}",
+                "Free some space there, and make the folder writable.",
+            ) from error
+
+    def faults(self) -> AbstractContextManager[None]:
+        """See Database."""
+        return as_sentences(self.name)
+
+    def close(self) -> None:
+        """See Database."""
+        if self._pulse is not None:
+            self._pulse.close()
+        self.reader.dispose()
 
 
 def make_place(file: Path) -> None:
