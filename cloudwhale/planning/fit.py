@@ -1,10 +1,14 @@
-"""Hard facts: whether a job can be on a node, and if not, which fact forbids it and by how much."""
+"""Hard facts: whether a job can be on a node, and if not, which fact forbids it and by how much.
+
+This is the reference: what `columns` finds over arrays for many jobs is what is found here.
+"""
 
 from collections.abc import Callable
 
 from cloudwhale.model.job import JobSpec, Placement
 from cloudwhale.model.node import Device, NodeState
 from cloudwhale.model.reason import Code, Refusal
+from cloudwhale.planning.devices import chosen_devices
 from cloudwhale.planning.inventory import DUST, DeviceFree, Free, device_memory_taken
 
 Filter = Callable[[JobSpec, Free], Refusal | None]
@@ -16,13 +20,39 @@ def fit(spec: JobSpec, free: Free) -> Placement | Refusal:
         refusal = forbids(spec, free)
         if refusal is not None:
             return refusal
-    return Placement(node=free.node.id, devices=_devices(spec, free))
+    if not spec.resources.gpu.count:
+        return Placement.model_construct(node=free.node.id, devices=())
+    devices = chosen_devices(spec.resources.gpu, _open_devices(spec, free), free.node.facts.links)
+    return Placement.model_construct(node=free.node.id, devices=devices)
 
 
-def could_ever_fit(spec: JobSpec, empty: Free) -> Refusal | None:
+def could_ever_fit(spec: JobSpec, free: Free) -> Refusal | None:
     """Return why the job could not be on the node even if nothing else were, or None."""
-    answer = fit(spec, empty)
-    return answer if isinstance(answer, Refusal) and not answer.can_wait else None
+    for forbids in NEVER_FILTERS:
+        refusal = forbids(spec, free)
+        if refusal is not None:
+            return refusal
+    return None
+
+
+def fit_beside(spec: JobSpec, free: Free, left: Free, kept_for: str) -> Placement | Refusal:
+    """Return the same for a job that must leave a reserved job its room.
+
+    `left`: what the reserved job will not need.
+    """
+    alone = fit(spec, free)
+    if isinstance(alone, Refusal):
+        return alone
+    beside = fit(spec, free.within(left))
+    if isinstance(beside, Placement):
+        return beside
+    return Refusal(
+        code=Code.KEPT_FREE,
+        says=f"would run for longer than {free.node.id} is free: its room is kept for {kept_for}",
+        can_wait=True,
+        change=f"{kept_for} starts or is cancelled, or another node has room",
+        shortfall=beside.shortfall,
+    )
 
 
 def matches_model(asked: str, model: str) -> bool:
@@ -104,7 +134,7 @@ def _gang(spec: JobSpec, free: Free) -> Refusal | None:
 
 def _gpu_model(spec: JobSpec, free: Free) -> Refusal | None:
     gpu = spec.resources.gpu
-    if not gpu.count or any(_suits(spec, device.device) for device in free.devices):
+    if not gpu.count or any(suits(spec, device.device) for device in free.devices):
         return None
     here = ", ".join(sorted({d.device.model for d in free.devices})) or "no GPU"
     wanted = " or ".join(gpu.models) or "a GPU"
@@ -114,14 +144,14 @@ def _gpu_model(spec: JobSpec, free: Free) -> Refusal | None:
     if span.most is not None:
         wanted += f" and at most {span.most:g} GiB"
     code = Code.NO_SUCH_GPU
-    if any(_model_suits(spec, d.device) for d in free.devices):
+    if any(model_suits(spec, d.device) for d in free.devices):
         code = Code.GPU_MEMORY
     return _never(code, f"needs {wanted}, {free.node.id} has {here}", "ask for what is there")
 
 
 def _gpu_count(spec: JobSpec, free: Free) -> Refusal | None:
     count = spec.resources.gpu.count
-    suitable = sum(_suits(spec, device.device) for device in free.devices)
+    suitable = sum(suits(spec, device.device) for device in free.devices)
     if suitable >= count:
         return None
     return _never(
@@ -134,41 +164,53 @@ def _gpu_count(spec: JobSpec, free: Free) -> Refusal | None:
 
 def _gpu_now(spec: JobSpec, free: Free) -> Refusal | None:
     gpu = spec.resources.gpu
-    if not gpu.count or len(_open_devices(spec, free)) >= gpu.count:
+    if not gpu.count or (have := len(_open_devices(spec, free))) >= gpu.count:
         return None
-    suitable = [d for d in free.devices if _suits(spec, d.device)]
+    suitable = [d for d in free.devices if suits(spec, d.device)]
     most_share = max(d.share for d in suitable)
     most_memory = max(d.memory_gib for d in suitable)
     needs = device_memory_taken(spec.resources, suitable[0].device)
-    if most_share + DUST < gpu.share:
+    code, shortfall = Code.GPU_COUNT, 1 - have / gpu.count
+    if _without_foreign(spec, suitable) >= gpu.count:
+        code = Code.GPU_IN_USE
+        foreign = max(d.foreign_gib for d in suitable)
+        says = f"{gpu.count} GPUs at once, {have} are free enough: others use {foreign:g} GiB"
+    elif most_share + DUST < gpu.share:
         code, says = Code.GPU_SHARE, f"a share of {gpu.share:g}, the freest GPU has {most_share:g}"
         shortfall = 1 - most_share / gpu.share
     elif most_memory + DUST < needs:
         code = Code.GPU_MEMORY
-        says = f"{needs:g} GiB of GPU memory, the freest GPU has {most_memory:g}"
-        shortfall = 1 - most_memory / needs
+        says = f"{needs:g} GiB of GPU memory, the freest GPU has {max(0.0, most_memory):g}"
+        shortfall = 1 - max(0.0, most_memory) / needs
     else:
-        have = len(_open_devices(spec, free))
-        code, says = Code.GPU_COUNT, f"{gpu.count} GPUs at once, {have} are free enough"
-        shortfall = 1 - have / gpu.count
+        says = f"{gpu.count} GPUs at once, {have} are free enough"
     return _now(code, f"needs {says} on {free.node.id}", shortfall, free)
 
 
-def _amount(name: str, unit: str, code: Code, of: Callable[[JobSpec], float | None]) -> Filter:
+def _amount_ever(name: str, unit: str, code: Code, of: Callable[[JobSpec], float | None]) -> Filter:
     """Make the filter of one plain amount; `name` is that of the field on both sides."""
 
     def forbids(spec: JobSpec, free: Free) -> Refusal | None:
         wanted = of(spec) or 0.0
-        has: float = getattr(free, name)
+        total: float = getattr(free.node.facts, name)
+        if wanted <= total + DUST:
+            return None
+        says = f"needs {wanted:g} {unit}, {free.node.id} has {total:g} in all"
+        shortfall = 1 - max(0.0, getattr(free, name)) / wanted
+        return _never(code, says, f"ask for {total:g} {unit} or less", shortfall=shortfall)
+
+    return forbids
+
+
+def _amount_now(name: str, unit: str, code: Code, of: Callable[[JobSpec], float | None]) -> Filter:
+    def forbids(spec: JobSpec, free: Free) -> Refusal | None:
+        wanted = of(spec) or 0.0
+        has = max(0.0, getattr(free, name))
         if wanted <= has + DUST:
             return None
         total: float = getattr(free.node.facts, name)
-        says = f"needs {wanted:g} {unit}, {free.node.id} has {max(0.0, has):g} of {total:g} free"
-        shortfall = 1 - max(0.0, has) / wanted
-        if wanted > total + DUST:
-            says = f"needs {wanted:g} {unit}, {free.node.id} has {total:g} in all"
-            return _never(code, says, f"ask for {total:g} {unit} or less", shortfall=shortfall)
-        return _now(code, says, shortfall, free)
+        says = f"needs {wanted:g} {unit}, {free.node.id} has {has:g} of {total:g} free"
+        return _now(code, says, 1 - has / wanted, free)
 
     return forbids
 
@@ -196,7 +238,13 @@ def _ready(spec: JobSpec, free: Free) -> Refusal | None:
     )
 
 
-_FILTERS: tuple[Filter, ...] = (
+_AMOUNTS: tuple[tuple[str, str, Code, Callable[[JobSpec], float | None]], ...] = (
+    ("cpu", "CPU", Code.CPU, lambda spec: spec.resources.cpu),
+    ("memory_gib", "GiB of memory", Code.MEMORY, lambda spec: spec.resources.memory_gib),
+    ("disk_gib", "GiB of disk", Code.DISK, lambda spec: spec.resources.disk_gib),
+)
+
+NEVER_FILTERS: tuple[Filter, ...] = (
     _market,
     _excluded,
     _labels,
@@ -205,12 +253,11 @@ _FILTERS: tuple[Filter, ...] = (
     _gang,
     _gpu_model,
     _gpu_count,
-    _amount("cpu", "CPU", Code.CPU, lambda spec: spec.resources.cpu),
-    _amount("memory_gib", "GiB of memory", Code.MEMORY, lambda spec: spec.resources.memory_gib),
-    _amount("disk_gib", "GiB of disk", Code.DISK, lambda spec: spec.resources.disk_gib),
-    _gpu_now,
-    _ready,
+    *(_amount_ever(*amount) for amount in _AMOUNTS),
 )
+"""What no end of another job could change; the first that forbids speaks."""
+
+_FILTERS = (*NEVER_FILTERS, *(_amount_now(*amount) for amount in _AMOUNTS), _gpu_now, _ready)
 
 
 def _never(code: Code, says: str, change: str, *, shortfall: float = 1.0) -> Refusal:
@@ -225,37 +272,28 @@ def _now(code: Code, says: str, shortfall: float, free: Free) -> Refusal:
 # -- devices ---------------------------------------------------------------------------------
 
 
-def _model_suits(spec: JobSpec, device: Device) -> bool:
+def model_suits(spec: JobSpec, device: Device) -> bool:
+    """Say whether a device is of a model that the job asks for."""
     asked = spec.resources.gpu.models
     return not asked or any(matches_model(name, device.model) for name in asked)
 
 
-def _suits(spec: JobSpec, device: Device) -> bool:
-    return _model_suits(spec, device) and spec.resources.gpu.memory_gib.holds(device.memory_gib)
+def suits(spec: JobSpec, device: Device) -> bool:
+    """Say whether a device is one that the job could run on if it were free."""
+    return model_suits(spec, device) and spec.resources.gpu.memory_gib.holds(device.memory_gib)
 
 
 def _open_devices(spec: JobSpec, free: Free) -> list[DeviceFree]:
-    gpu = spec.resources.gpu
-    return [
-        d
-        for d in free.devices
-        if _suits(spec, d.device)
-        and d.share + DUST >= gpu.share
-        and d.memory_gib + DUST >= device_memory_taken(spec.resources, d.device)
-    ]
+    return [d for d in free.devices if suits(spec, d.device) and _has_room(spec, d, d.memory_gib)]
 
 
-def _devices(spec: JobSpec, free: Free) -> tuple[str, ...]:
-    """Take the fullest devices that still hold the job, so that whole ones stay whole."""
-    gpu = spec.resources.gpu
-    if not gpu.count:
-        return ()
-    # One model per job: ranks of unequal speed wait for the slowest.
-    by_model: dict[str, list[DeviceFree]] = {}
-    for device in _open_devices(spec, free):
-        by_model.setdefault(device.device.model, []).append(device)
-    enough = {m: found for m, found in by_model.items() if len(found) >= gpu.count}
-    found = enough[min(enough)] if enough else _open_devices(spec, free)
-    found.sort(key=lambda d: (d.share, d.memory_gib, d.device.id))
-    most = gpu.count_most or gpu.count
-    return tuple(d.device.id for d in found[:most])
+def _has_room(spec: JobSpec, device: DeviceFree, memory_gib: float) -> bool:
+    return (
+        device.share + DUST >= spec.resources.gpu.share
+        and memory_gib + DUST >= device_memory_taken(spec.resources, device.device)
+    )
+
+
+def _without_foreign(spec: JobSpec, suitable: list[DeviceFree]) -> int:
+    """Count the devices that would be open if others than our jobs left them."""
+    return sum(_has_room(spec, d, d.memory_gib + d.foreign_gib) for d in suitable)

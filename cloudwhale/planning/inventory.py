@@ -1,7 +1,7 @@
 """What is free on every node after all that is already promised or was seen to be used."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cloudwhale.model.job import HOLDS_A_PLACE, Job, Placement, Resources
 from cloudwhale.model.node import Device, DeviceUse, Measured, Node
@@ -50,6 +50,25 @@ class Free:
     def more(self, wants: Resources, placement: Placement) -> "Free":
         """Return what there is when a job with these wants leaves; the opposite of `less`."""
         return self._moved(wants, placement, 1)
+
+    def within(self, other: "Free") -> "Free":
+        """Return what is free here and in the other song of the same node."""
+        return Free(
+            self.node,
+            min(self.cpu, other.cpu),
+            min(self.memory_gib, other.memory_gib),
+            min(self.disk_gib, other.disk_gib),
+            tuple(
+                replace(
+                    one,
+                    memory_gib=min(one.memory_gib, two.memory_gib),
+                    share=min(one.share, two.share),
+                )
+                for one, two in zip(self.devices, other.devices, strict=True)
+            ),
+            self.disk_io_mb_s,
+            self.network_mb_s,
+        )
 
     def _moved(self, wants: Resources, placement: Placement, sign: int) -> "Free":
         taken = placement.devices

@@ -1,36 +1,26 @@
-"""Puts waiting jobs on the machines we have, one class after the other."""
+"""Puts waiting jobs on the machines we have: each class as a whole, first class first."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from cloudwhale.model.job import Job, Placement
-from cloudwhale.model.node import NodeState
-from cloudwhale.model.plan import Decision
-from cloudwhale.model.reason import Code, Reason, Refusal
-from cloudwhale.model.units import Instant
+from cloudwhale.model.job import Job
+from cloudwhale.model.plan import Decision, Scored
+from cloudwhale.model.units import Instant, Seconds
+from cloudwhale.planning.board import Board, SmallBoard
 from cloudwhale.planning.durations import Durations
-from cloudwhale.planning.fit import could_ever_fit, fit
-from cloudwhale.planning.inventory import Free, Reservation, free_capacity
-from cloudwhale.planning.scoring import RIVALS_KEPT, ranked
+from cloudwhale.planning.ground import Ground, Seat
+from cloudwhale.planning.improving import Effort
+from cloudwhale.planning.inventory import Free, Reservation
+from cloudwhale.planning.needs import Needs
+from cloudwhale.planning.refusals import Verdict as Verdict
+from cloudwhale.planning.scoring import Song, Taste, cached_on, models_of
+from cloudwhale.planning.seating import Waiting, seat_class
+from cloudwhale.planning.speeds import left_s
+from cloudwhale.planning.usual import usual
 from cloudwhale.spi.policy import Score
 
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """Why no node takes a class of equal jobs in this round."""
-
-    reason: Reason
-    refused: Mapping[Code, int]
-    nearest: Refusal | None
-    nearest_node: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Packed:
-    """The places that were given, and why the others got none."""
-
-    places: tuple[tuple[Job, Decision], ...]
-    refused: tuple[tuple[Job, Verdict], ...]
+SMALL = 256
+"""Pairs of a need and a node that are judged one by one in less time than numpy takes to import."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,87 +40,111 @@ class Packing:
     """Room that is kept, by node id: who would run past the start must fit beside it."""
 
 
-def pack(classes: Iterable[Sequence[Job]], given: Packing) -> Packed:
-    """Give each job in turn its best place; smaller jobs may pass those that do not fit.
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """The places that were given, and why the others got none."""
 
-    Room only shrinks within a round, so a class that was refused once stays refused: the work
-    grows with classes and places given, not with waiting jobs.
+    places: tuple[tuple[Job, Decision], ...]
+    refused: tuple[tuple[Job, Verdict], ...]
+
+
+def pack(classes: Sequence[Sequence[Job]], given: Packing) -> Packed:
+    """Match each class to places; return what each job got, in the order of the classes.
+
+    Later classes get what earlier ones leave. Within a class smaller jobs may pass those that do
+    not fit, and nobody is refused whom only jobs behind it keep out (`seating`).
     """
-    left = dict(given.free)
-    empty = empty_capacity(left)
-    verdicts: dict[str, Verdict] = {}
-    places: list[tuple[Job, Decision]] = []
-    refused: list[tuple[Job, Verdict]] = []
-    for job in (job for some in classes for job in some):
-        wanted = job.demand
-        verdict = verdicts.get(wanted)
-        if verdict is None:
-            answer = _best_place(job, left, empty, given.score)
-            if isinstance(answer, Decision):
-                chosen = answer.chosen
-                assert chosen is not None
-                node = chosen.placement.node
-                left[node] = left[node].less(job.wants, chosen.placement)
-                places.append((job, answer))
-                continue
-            verdict = verdicts[wanted] = answer
-        refused.append((job, verdict))
-    return Packed(tuple(places), tuple(refused))
+    nodes = {name: free.node for name, free in given.free.items()}
+    needs = Needs(given.now, given.durations, given.reserved, nodes)
+    jobs = [job for some in classes for job in some]
+    waiting = [Waiting(rank, needs.of(job)) for rank, job in enumerate(jobs)]
+    ground = Ground(_songs(given), needs.all, _taste(waiting, needs, given))
+    board = _board(ground)
+    effort, start = Effort(), 0
+    left_out: list[Waiting] = []
+    for some in classes:
+        left_out += seat_class(waiting[start : start + len(some)], board, effort)
+        start += len(some)
+    seats = sorted((s for here in ground.seats for s in here), key=lambda seat: seat.rank)
+    return Packed(_decisions(jobs, seats, board), _refused(jobs, left_out, board))
 
 
-def empty_capacity(free: Mapping[str, Free]) -> Mapping[str, Free]:
-    """Return what the same nodes would have free if nothing ran on them and all were ready."""
-    return free_capacity([f.node.but(state=NodeState.READY) for f in free.values()], ())
+def _board(ground: Ground) -> Board:
+    if len(ground.needs) * len(ground.songs) <= SMALL:
+        return SmallBoard(ground)
+    from cloudwhale.planning.large_board import LargeBoard
+
+    return LargeBoard(ground)
 
 
-def _best_place(
-    job: Job, left: Mapping[str, Free], empty: Mapping[str, Free], score: Score
-) -> Decision | Verdict:
-    spec = job.spec if job.grown is None else job.spec.but(resources=job.grown)
-    feasible: list[tuple[Free, Placement]] = []
-    refusals: list[tuple[str, Refusal]] = []
-    for node, free in left.items():
-        answer: Placement | Refusal | None = could_ever_fit(spec, empty[node])
-        answer = answer or fit(spec, free)
-        if isinstance(answer, Refusal):
-            refusals.append((node, answer))
-        else:
-            feasible.append((free, answer))
-    refused, nearest_node, nearest = _summary(refusals)
-    if not feasible:
-        return Verdict(_why_not(refusals, nearest), refused, nearest, nearest_node)
-    best, *others = ranked(job.wants, feasible, score)
+def _songs(given: Packing) -> list[Song]:
+    busy = _busy(given)
+    songs: list[Song] = []
+    for name, free in given.free.items():
+        kept = given.reserved.get(name)
+        left, job = (None, "") if kept is None else (kept.left, kept.job)
+        songs.append(Song(free, busy.get(name, 0.0), left, job, cached_on(free.node)))
+    return songs
+
+
+def _busy(given: Packing) -> dict[str, Seconds]:
+    """Return until when the jobs of each node are expected to run, by node id."""
+    models = {(name, d.device.id): d for name, free in given.free.items() for d in free.devices}
+    busy: dict[str, Seconds] = {}
+    for job in given.running:
+        place = job.placement
+        if place is None or place.node not in given.free:
+            continue
+        device = models.get((place.node, place.devices[0])) if place.devices else None
+        model = None if device is None else device.device.model
+        neighbours = 0 if device is None else max(0, device.jobs - 1)
+        end_s = left_s(job, model, neighbours, given.durations, given.now)
+        busy[place.node] = max(busy.get(place.node, 0.0), end_s)
+    return busy
+
+
+def _taste(waiting: Sequence[Waiting], needs: Needs, given: Packing) -> Taste:
+    counts: dict[int, int] = {}
+    for job in waiting:
+        counts[job.need] = counts.get(job.need, 0) + 1
+    demands = [(needs.all[need].wants, count) for need, count in counts.items()]
+    demands += [(job.wants, 1) for job in given.running]
+    own = given.score.weights
+    return Taste(
+        policy=given.score,
+        weights=given.weights if given.weights.keys() & own.keys() else own,
+        kinds=usual(demands),
+        devices=models_of([free.node for free in given.free.values()]),
+    )
+
+
+def _decisions(
+    jobs: Sequence[Job], seats: Sequence[Seat], board: Board
+) -> tuple[tuple[Job, Decision], ...]:
+    verdicts = board.verdicts([(seat.need, seat.node) for seat in seats])
+    rows = zip(seats, board.scored(seats), board.rivals(seats), verdicts, strict=True)
+    return tuple(
+        (jobs[seat.rank], _decision(jobs[seat.rank], chosen, rivals, why_not))
+        for seat, chosen, rivals, why_not in rows
+    )
+
+
+def _decision(job: Job, chosen: Scored, rivals: tuple[Scored, ...], elsewhere: Verdict) -> Decision:
     return Decision.model_construct(
         job=job.id,
-        chosen=best,
-        rivals=tuple(others[:RIVALS_KEPT]),
-        refused=refused,
-        nearest=nearest,
-        nearest_node=nearest_node,
+        chosen=chosen,
+        rivals=rivals,
+        refused=dict(elsewhere.refused),
+        nearest=elsewhere.nearest,
+        nearest_node=elsewhere.nearest_node,
     )
 
 
-def _summary(
-    refusals: list[tuple[str, Refusal]],
-) -> tuple[dict[Code, int], str | None, Refusal | None]:
-    counts: dict[Code, int] = {}
-    for _, refusal in refusals:
-        counts[refusal.code] = counts.get(refusal.code, 0) + 1
-    if not refusals:
-        return counts, None, None
-    node, nearest = min(
-        refusals, key=lambda pair: (not pair[1].can_wait, pair[1].shortfall, pair[0])
-    )
-    return counts, node, nearest
-
-
-def _why_not(refusals: list[tuple[str, Refusal]], nearest: Refusal | None) -> Reason:
-    if nearest is None:
-        return Reason(
-            code=Code.NO_NODES,
-            says="there is no node to run on",
-            change="start a node's agent, or add a node",
-        )
-    among = f" (the nearest of {len(refusals)} nodes)" if len(refusals) > 1 else ""
-    code = Code.NO_ROOM_NOW if nearest.can_wait else Code.NOTHING_FITS
-    return Reason(code=code, says=nearest.says + among, change=nearest.change)
+def _refused(
+    jobs: Sequence[Job], left_out: Sequence[Waiting], board: Board
+) -> tuple[tuple[Job, Verdict], ...]:
+    """Return the jobs without a place; those of one need share a verdict."""
+    needs = list(dict.fromkeys(job.need for job in left_out))
+    found = board.verdicts([(need, None) for need in needs])
+    verdicts = dict(zip(needs, found, strict=True))
+    return tuple((jobs[job.rank], verdicts[job.need]) for job in left_out)

@@ -1,45 +1,161 @@
-"""Weighs the named scores of every feasible place of a job."""
+"""Weighs the named scores of one place: the reference for what `rooms` does for many."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
-from cloudwhale.model.job import Placement, Resources
+from cloudwhale.model import gpus
+from cloudwhale.model.job import JobSpec, Placement
+from cloudwhale.model.node import Device, Node
 from cloudwhale.model.plan import Scored
-from cloudwhale.planning.inventory import Free
-from cloudwhale.spi.policy import DeviceRoom, Room, Score
+from cloudwhale.model.units import GiB, Seconds
+from cloudwhale.planning.fit import suits
+from cloudwhale.planning.inventory import DeviceFree, Free, device_memory_taken
+from cloudwhale.planning.needs import Need
+from cloudwhale.planning.speeds import speed, throughput
+from cloudwhale.planning.usual import Kind, lost_gpus
+from cloudwhale.spi.policy import Room, Score
 
 RIVALS_KEPT = 3  # product.md 8: the chosen place and the best three others
 
-
-def ranked(
-    wants: Resources, places: Sequence[tuple[Free, Placement]], score: Score
-) -> list[Scored]:
-    """Return every feasible place with its scores, best first; ties end at the node's id."""
-    rooms = [_room(free, placement) for free, placement in places]
-    rows = score.score(wants, rooms)
-    scored = [
-        Scored.model_construct(
-            placement=placement,
-            scores=dict(zip(score.names, row, strict=True)),
-            total=sum(row) / len(row),
-        )
-        for (_, placement), row in zip(places, rows, strict=True)
-    ]
-    return sorted(scored, key=lambda place: (-place.total, place.placement.node))
+# Nobody says how large an image or an input is before it was fetched once: guesses, by orders of
+# magnitude (a CUDA image of PyTorch has 8 GiB), over the network that the node has or this one.
+IMAGE_GIB: GiB = 8.0
+INPUT_GIB: GiB = 10.0
+NETWORK_MB_S = 100.0
 
 
-def _room(free: Free, placement: Placement) -> Room:
-    facts = free.node.facts
+@dataclass(frozen=True, slots=True)
+class Taste:
+    """How places are judged in a round."""
+
+    policy: Score
+    weights: Mapping[str, float]
+    """Of each named score that counts."""
+    kinds: tuple[Kind, ...] = ()
+    """What waiting and usual jobs want."""
+    devices: tuple[Device, ...] = ()
+    """One device of each model that some node has."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the scores, in order."""
+        return tuple(self.policy.weights)
+
+
+@dataclass(frozen=True, slots=True)
+class Song:
+    """A node's summary: what is free, and until when those are expected to run that are there."""
+
+    free: Free
+    busy_s: Seconds = 0.0
+    """Until the last of what runs here is expected to end; 0: idle."""
+    left: Free | None = None
+    """What is left beside a reservation, for those who would run into it."""
+    kept_for: str = ""
+    here: frozenset[str] = field(default_factory=frozenset[str])
+    """Labels, images and inputs that lie here, as `Node.cached` names them."""
+
+    @property
+    def node(self) -> Node:
+        """Return the node itself."""
+        return self.free.node
+
+
+def cached_on(node: Node) -> frozenset[str]:
+    """Return all that lies on a node, images that were there before any job included."""
+    return frozenset((*node.cached, *(f"image:{name}" for name in node.facts.images)))
+
+
+def scored(need: Need, song: Song, placement: Placement, taste: Taste) -> Scored:
+    """Return a place with its named scores and their weighted sum."""
+    row = taste.policy.score(room(need, song, placement, taste))
+    scores = dict(zip(taste.names, row, strict=True))
+    return Scored.model_construct(
+        placement=placement, scores=scores, total=weighed(scores, taste.weights)
+    )
+
+
+def weighed(scores: Mapping[str, float], weights: Mapping[str, float]) -> float:
+    """Return the sum of the scores, each times its weight; one without a weight does not count."""
+    return sum(weights.get(name, 0.0) * value for name, value in scores.items())
+
+
+def room(need: Need, song: Song, placement: Placement, taste: Taste) -> Room:
+    """Return what a policy is told of a place."""
+    free, wants = song.free, need.wants
+    facts, count = free.node.facts, len(placement.devices)
+    first = _first_given(free, placement)
+    run_s, soonest_s = run_at(need, first, taste)
     return Room(
-        node=free.node.id,
+        wants_cpu=wants.cpu,
+        wants_memory_gib=wants.memory_gib or 0.0,
+        wants_disk_gib=wants.disk_gib or 0.0,
+        wants_gpus=count * wants.gpu.share,
+        wants_gpu_gib=0.0 if first is None else count * device_memory_taken(wants, first.device),
+        wants_disk_io_mb_s=wants.disk_io_mb_s or 0.0,
+        wants_network_mb_s=wants.network_mb_s or 0.0,
         cpu=facts.cpu,
         memory_gib=facts.memory_gib,
         disk_gib=facts.disk_gib,
+        gpus=float(len(free.devices)),
         free_cpu=free.cpu,
         free_memory_gib=free.memory_gib,
         free_disk_gib=free.disk_gib,
-        devices=tuple(
-            DeviceRoom(d.device.id, d.device.model, d.device.memory_gib, d.memory_gib, d.share)
-            for d in free.devices
-        ),
-        chosen=placement.devices,
+        free_gpus=sum(d.share for d in free.devices),
+        gpu_gib=sum(d.device.packs_gib for d in free.devices),
+        free_gpu_gib=sum(d.memory_gib for d in free.devices),
+        free_disk_io_mb_s=math.inf if free.disk_io_mb_s is None else free.disk_io_mb_s,
+        free_network_mb_s=math.inf if free.network_mb_s is None else free.network_mb_s,
+        done_s=fetch_s(need, song) + run_s,
+        soonest_s=soonest_s,
+        run_s=run_s,
+        busy_s=song.busy_s,
+        needs=float(len(need.likes)),
+        found=float(sum(one in song.here for one in need.likes)),
+        throughput=throughput(0 if first is None else first.jobs),
+        sm=0.0 if first is None else first.sm,
+        lost_gpus=lost_gpus(free, wants, placement.devices, taste.kinds),
     )
+
+
+def _first_given(free: Free, placement: Placement) -> DeviceFree | None:
+    """Return the first of the devices that a job gets, which is the fullest of them."""
+    if not placement.devices:
+        return None
+    return next(d for d in free.devices if d.device.id == placement.devices[0])
+
+
+def run_at(need: Need, device: DeviceFree | None, taste: Taste) -> tuple[Seconds, Seconds]:
+    """Return how long the job runs on a device beside its neighbours, and at its best place."""
+    if device is None:
+        return need.length_s, need.length_s
+    speeds = relative_speeds(need.spec, taste.devices)
+    alone_s = need.length_s / speeds[device.device.model]
+    return alone_s / throughput(device.jobs), need.length_s / max(speeds.values())
+
+
+def relative_speeds(spec: JobSpec, devices: Sequence[Device]) -> dict[str, float]:
+    """Return how fast a job runs on each model that suits it.
+
+    Without a reference nobody knows where its duration holds: on the fastest that is here.
+    """
+    models = [device.model for device in devices if suits(spec, device)]
+    if spec.reference is not None or spec.speeds:
+        return {model: speed(spec, model) for model in models}
+    fastest = max(models, key=lambda model: (gpus.speed(model, "A100-40GB") or 0.0, model))
+    return {model: gpus.speed(model, fastest) or 1.0 for model in models}
+
+
+def fetch_s(need: Need, song: Song) -> Seconds:
+    """Return how long it takes to fetch the image and the inputs that do not lie there."""
+    missing = [one for one in need.likes if one not in song.here]
+    gib = sum(IMAGE_GIB for one in missing if one.startswith("image:"))
+    gib += sum(INPUT_GIB for one in missing if one.startswith("input:"))
+    return gib * 1024 / (song.node.facts.network_mb_s or NETWORK_MB_S)
+
+
+def models_of(nodes: Sequence[Node]) -> tuple[Device, ...]:
+    """Return one device of each model and size that the nodes have, by name."""
+    found = {(d.model, d.memory_gib): d for node in nodes for d in node.facts.devices}
+    return tuple(found[key] for key in sorted(found))

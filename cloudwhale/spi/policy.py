@@ -4,37 +4,59 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from cloudwhale.model.job import Job, Resources
+from cloudwhale.model.job import Job
 from cloudwhale.model.units import GiB, Instant, Seconds
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceRoom:
-    """What is free on one device after all that is promised."""
-
-    id: str
-    model: str
-    memory_gib: GiB
-    """Nominal memory."""
-    free_gib: GiB
-    free_share: float
-
-
-@dataclass(frozen=True, slots=True)
 class Room:
-    """A feasible place: what is free on a node, and the devices the job would get there."""
+    """A place that a job could have, or many: then every amount is an array of one for each."""
 
-    node: str
+    wants_cpu: float
+    wants_memory_gib: GiB
+    wants_disk_gib: GiB
+    wants_gpus: float
+    """Devices times share."""
+    wants_gpu_gib: GiB
+    """Memory of all the devices that it would get."""
+    wants_disk_io_mb_s: float
+    """0: it did not say."""
+    wants_network_mb_s: float
     cpu: float
+    """What the node has, used or not; so are the next three."""
     memory_gib: GiB
     disk_gib: GiB
+    gpus: float
     free_cpu: float
+    """What is free there before the job comes; so are the others that are free."""
     free_memory_gib: GiB
     free_disk_gib: GiB
-    devices: tuple[DeviceRoom, ...]
-    """Every device of the node."""
-    chosen: tuple[str, ...]
-    """Ids of the devices that the job would get."""
+    free_gpus: float
+    """Free share of all devices of the node."""
+    gpu_gib: GiB
+    """Memory of all devices of the node."""
+    free_gpu_gib: GiB
+    free_disk_io_mb_s: float
+    """Infinite where nobody has said what the node can do."""
+    free_network_mb_s: float
+    done_s: Seconds
+    """Until it would be done here, what must be fetched first included."""
+    soonest_s: Seconds
+    """The same for the best place that it could have on these nodes if they were idle."""
+    run_s: Seconds
+    """How long it would run here, beside the others."""
+    busy_s: Seconds
+    """Until the last of those that run here is expected to end; 0 on an idle node."""
+    needs: float
+    """How many labels, images and inputs it would like to find."""
+    found: float
+    """How many of them are here."""
+    throughput: float
+    """Which part of its speed it is expected to keep beside the others on its fullest device."""
+    sm: float
+    """Share of time in which kernels were seen to run on its fullest device."""
+    lost_gpus: float
+    """Devices that waiting and usual jobs could use no longer: what it takes and what it spoils."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +78,19 @@ class Queueing:
     """Jobs that have waited for so long that they go before all others, first first."""
 
 
+def priority_class(priority: int) -> int:
+    """Return the class of a priority: 2 interactive, 1 normal, 0 batch.
+
+    Of two classes the higher goes first and may have jobs of the lower one stopped; inside a class
+    priority only weighs.
+    """
+    return (priority >= NORMAL_FROM) + (priority >= INTERACTIVE_FROM)
+
+
+# Thirds of 0 to 100; the default of 50 is in the middle one.
+NORMAL_FROM, INTERACTIVE_FROM = 34, 67
+
+
 class Order(Protocol):
     """Who is next."""
 
@@ -72,13 +107,16 @@ class Score(Protocol):
     """How good a feasible place is."""
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """Name the scores that `score` gives, in order."""
+    def weights(self) -> Mapping[str, float]:
+        """Return the named scores with what each counts, in order; they sum to 1.
+
+        The setting `weights` goes before it.
+        """
         ...
 
-    def score(self, wants: Resources, rooms: Sequence[Room]) -> Sequence[tuple[float, ...]]:
-        """Score every place, each named score in [0, 1]; their mean decides.
+    def score(self, room: Room) -> tuple[float, ...]:
+        """Return each named score in [0, 1], in order; their weighted sum decides.
 
-        Called for every class of equal jobs in a round, with every feasible place at once.
+        Called for one place or for many, so formulas use `+ - * / **` and `spi.amounts` alone.
         """
         ...

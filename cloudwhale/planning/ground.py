@@ -1,0 +1,104 @@
+"""The nodes of a round while it is matched: who sits where, and what that leaves."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+from cloudwhale.model.job import Placement
+from cloudwhale.model.plan import Scored
+from cloudwhale.model.reason import Refusal
+from cloudwhale.planning.fit import fit, fit_beside
+from cloudwhale.planning.needs import Need
+from cloudwhale.planning.scoring import Song, Taste, run_at, scored
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """A place that a waiting job has for now."""
+
+    rank: int
+    """The job's number in the round's order; first first, and no two have the same."""
+    need: int
+    node: int
+    placement: Placement
+
+
+class Ground:
+    """Changes while a round is matched; everything that reads it sees the same songs."""
+
+    def __init__(self, songs: Sequence[Song], needs: Sequence[Need], taste: Taste) -> None:
+        self.needs = needs
+        self.taste = taste
+        self.songs = list(songs)
+        """What is free on each node now; the nodes are in the order of their ids."""
+        self._before = tuple(songs)
+        self.seats: list[tuple[Seat, ...]] = [() for _ in songs]
+        """Who was seated on each node in this round, in that order."""
+        self._worth: dict[int, float] = {}
+
+    def place(self, need: int, song: Song) -> Placement | Refusal:
+        """Return the devices that a need would get on a node in some state, or why none."""
+        wanted = self.needs[need]
+        if song.left is not None and song.node.id in wanted.barred:
+            return fit_beside(wanted.spec, song.free, song.left, song.kept_for)
+        return fit(wanted.spec, song.free)
+
+    def try_seat(self, rank: int, need: int, node: int) -> Seat | None:
+        """Return the seat that a job would get on a node as it is now, or None."""
+        found = self.place(need, self.songs[node])
+        return None if isinstance(found, Refusal) else Seat(rank, need, node, found)
+
+    def sit(self, seat: Seat) -> None:
+        """Give a job a place that it fits."""
+        self.songs[seat.node] = self._with(self.songs[seat.node], seat)
+        self.seats[seat.node] += (seat,)
+        self._worth.pop(seat.node, None)
+
+    def rise(self, seat: Seat) -> None:
+        """Take a job's place away again."""
+        self.songs[seat.node] = self.without(seat.node, (seat,))
+        self.seats[seat.node] = tuple(one for one in self.seats[seat.node] if one != seat)
+        self._worth.pop(seat.node, None)
+
+    def restore(self, node: int, seats: tuple[Seat, ...]) -> None:
+        """Seat exactly these on a node, as they were before."""
+        self.seats[node] = seats
+        self.songs[node] = self.without(node, ())
+        self._worth.pop(node, None)
+
+    def without(self, node: int, gone: Collection[Seat]) -> Song:
+        """Return a node's song as it would be if some had not been seated there."""
+        song = self._before[node]
+        for seat in self.seats[node]:
+            if seat not in gone:
+                song = self._with(song, seat)
+        return song
+
+    def scored(self, seat: Seat) -> Scored:
+        """Return a seat's scores in the company that it has now."""
+        song = self.without(seat.node, (seat,))
+        return scored(self.needs[seat.need], song, seat.placement, self.taste)
+
+    def worth(self, node: int) -> float:
+        """Return the sum of the scores of all who were seated on a node."""
+        found = self._worth.get(node)
+        if found is None:
+            found = sum(self.scored(seat).total for seat in self.seats[node])
+            self._worth[node] = found
+        return found
+
+    def _with(self, song: Song, seat: Seat) -> Song:
+        need, placement = self.needs[seat.need], seat.placement
+        left = song.left
+        if left is not None and song.node.id in need.barred:
+            left = left.less(need.wants, placement)
+        return replace(
+            song,
+            free=song.free.less(need.wants, placement),
+            busy_s=max(song.busy_s, self._run_s(need, song, placement)),
+            left=left,
+        )
+
+    def _run_s(self, need: Need, song: Song, placement: Placement) -> float:
+        given = placement.devices
+        device = next((d for d in song.free.devices if given and d.device.id == given[0]), None)
+        return run_at(need, device, self.taste)[0]

@@ -1,0 +1,98 @@
+"""What of a waiting job matters to its place: jobs of one need are judged once."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from cloudwhale.model.job import Job, JobSpec, Resources
+from cloudwhale.model.node import Node
+from cloudwhale.model.units import Instant, Seconds
+from cloudwhale.planning.durations import Durations
+from cloudwhale.planning.fit import model_suits
+from cloudwhale.planning.inventory import Reservation
+from cloudwhale.planning.speeds import run_s
+
+# Lengths are rounded up to four steps a doubling: an estimate is never better than a fifth.
+STEPS_A_DOUBLING = 4
+
+
+@dataclass(frozen=True)
+class Need:
+    """What a class of equal jobs wants of a place."""
+
+    spec: JobSpec
+    """Of the first of them; its resources are what the job has grown to."""
+    length_s: Seconds
+    """How long it is expected to run where its speed is 1, rounded up."""
+    barred: frozenset[str] = frozenset()
+    """Nodes on which it would run into a reservation: there it must fit beside that."""
+
+    @property
+    def wants(self) -> Resources:
+        """Return what it wants."""
+        return self.spec.resources
+
+    @cached_property
+    def likes(self) -> tuple[str, ...]:
+        """Return what it would like to find on a node, as `Node.cached` names it."""
+        spec = self.spec
+        labels = (f"label:{label}" for label in spec.affinity)
+        image = (f"image:{spec.image}",) if spec.image is not None else ()
+        return (*labels, *image, *(f"input:{one}" for one in spec.inputs))
+
+
+class Needs:
+    """Folds jobs into needs; asked for every waiting job in every round."""
+
+    def __init__(
+        self,
+        now: Instant,
+        durations: Durations,
+        reserved: Mapping[str, Reservation],
+        nodes: Mapping[str, Node],
+    ) -> None:
+        self._now = now
+        self._durations = durations
+        self._reserved = sorted(reserved.items())
+        self._nodes = nodes
+        self._found: dict[tuple[object, ...], int] = {}
+        self.all: list[Need] = []
+        """Every need, in the order in which it was first seen."""
+
+    def of(self, job: Job) -> int:
+        """Return the number of a job's need."""
+        spec = job.spec
+        step = math.ceil(
+            STEPS_A_DOUBLING * math.log2(max(1.0, run_s(job, None, 0, self._durations)))
+        )
+        barred = self._barred(job) if self._reserved else frozenset[str]()
+        speeds = tuple(sorted(spec.speeds.items())) if spec.speeds else ()
+        likes = (spec.affinity, spec.image, spec.inputs)
+        key = (job.demand, step, likes, spec.reference, speeds, barred)
+        number = self._found.get(key)
+        if number is None:
+            number = self._found[key] = len(self.all)
+            length_s = float(2.0 ** (step / STEPS_A_DOUBLING))
+            self.all.append(Need(spec_of(job), length_s, barred))
+        return number
+
+    def _barred(self, job: Job) -> frozenset[str]:
+        return frozenset(
+            node
+            for node, kept in self._reserved
+            if kept.job != job.id and self._now + self._longest_s(job, node) > kept.start_at
+        )
+
+    def _longest_s(self, job: Job, node: str) -> Seconds:
+        """Return how long the job runs on the slowest device of the node that it may get."""
+        models: set[str | None] = {None}
+        if job.wants.gpu.count and node in self._nodes:
+            devices = self._nodes[node].facts.devices
+            models = {d.model for d in devices if model_suits(job.spec, d)} or models
+        return max(run_s(job, model, 0, self._durations) for model in models)
+
+
+def spec_of(job: Job) -> JobSpec:
+    """Return what the job's file says, with what it has grown to in place of what it asked."""
+    return job.spec if job.grown is None else job.spec.but(resources=job.grown)

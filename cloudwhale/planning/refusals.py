@@ -1,0 +1,61 @@
+"""Why a need has no place: a count per code, and in words the node that came closest."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from cloudwhale.model.reason import Code, Reason, Refusal
+from cloudwhale.planning.ground import Ground
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Why nodes refuse a need in this round; put into words only when somebody is told."""
+
+    need: int
+    ground: Ground
+    refused: Mapping[Code, int]
+    """How many nodes refuse, by code."""
+    closest: int | None
+    """The node that came closest to a yes: one where waiting helps, then the least shortfall."""
+
+    @cached_property
+    def nearest(self) -> Refusal | None:
+        """Return the refusal that came closest."""
+        if self.closest is None:
+            return None
+        found = self.ground.place(self.need, self.ground.songs[self.closest])
+        return found if isinstance(found, Refusal) else None
+
+    @property
+    def nearest_node(self) -> str | None:
+        """Return the node that came closest."""
+        return None if self.closest is None else self.ground.songs[self.closest].node.id
+
+    @cached_property
+    def reason(self) -> Reason:
+        """Return why the job waits."""
+        nearest = self.nearest
+        if nearest is None:
+            return Reason(
+                code=Code.NO_NODES,
+                says="there is no node to run on",
+                change="start a node's agent, or add a node",
+            )
+        count = sum(self.refused.values())
+        among = f" (the nearest of {count} nodes)" if count > 1 else ""
+        code = Code.NO_ROOM_NOW if nearest.can_wait else Code.NOTHING_FITS
+        return Reason(code=code, says=nearest.says + among, change=nearest.change)
+
+
+def verdict(need: int, ground: Ground, but_for: int | None = None) -> Verdict:
+    """Return why the nodes refuse a need as they are now, one node (where it sits) left out."""
+    counts: dict[Code, int] = {}
+    closest: tuple[bool, float, int] | None = None
+    for node, song in enumerate(ground.songs):
+        found = None if node == but_for else ground.place(need, song)
+        if isinstance(found, Refusal):
+            counts[found.code] = counts.get(found.code, 0) + 1
+            distance = (not found.can_wait, found.shortfall, node)
+            closest = distance if closest is None else min(closest, distance)
+    return Verdict(need, ground, counts, None if closest is None else closest[2])

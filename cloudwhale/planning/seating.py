@@ -1,0 +1,153 @@
+"""Seats the jobs of a class together: who would lose most by another's choice chooses first."""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from cloudwhale.model.reason import Refusal
+from cloudwhale.planning.board import Board, Top
+from cloudwhale.planning.ground import Seat
+from cloudwhale.planning.improving import Effort, improve, make_room
+
+WINDOW = 256
+"""Jobs that are matched together: those further back wait until the ones before have places."""
+
+HEAD = 32
+"""So many first jobs of a class are never passed over by those behind them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A job in the round's order."""
+
+    rank: int
+    need: int
+
+
+def seat_class(jobs: Sequence[Waiting], board: Board, effort: Effort) -> list[Waiting]:
+    """Seat the jobs of one class, first first, and return those without a place.
+
+    Jobs are taken by regret, not by rank; then what has no place tries to move others aside, and
+    what sits badly to move or swap. At last nobody of the head stays out whom only jobs behind
+    it keep out: moved they may be, passed over it is not.
+    """
+    refused: set[int] = set()
+    left_out: list[Waiting] = []
+    for start in range(0, len(jobs), WINDOW):
+        window = jobs[start : start + WINDOW]
+        seated = _window([job for job in window if job.need not in refused], board, effort)
+        if start == 0:
+            _keep_the_head(window, board, seated)
+        unseated = [job for job in window if job.rank not in seated]
+        refused.update(job.need for job in unseated)
+        left_out += unseated
+    return left_out
+
+
+def _window(jobs: Sequence[Waiting], board: Board, effort: Effort) -> set[int]:
+    """Return the ranks of those that got a place."""
+    seated = _by_regret(jobs, board)
+    for job in jobs:
+        if job.rank not in seated and make_room(job.rank, job.need, board, effort):
+            seated.add(job.rank)
+    improve(board, seated, effort)
+    _seat_what_fits((job for job in jobs if job.rank not in seated), board, seated)
+    return seated
+
+
+def _by_regret(jobs: Sequence[Waiting], board: Board) -> set[int]:
+    """Seat jobs until nothing fits; return the ranks of those that have a place."""
+    copies: dict[int, list[int]] = {}
+    for job in reversed(jobs):
+        copies.setdefault(job.need, []).append(job.rank)  # the last is the first in rank
+    seated: set[int] = set()
+    while copies:
+        tops = _most_regret_first(copies, board)
+        taken: set[int] = set()
+        for _, rank, need, top in tops:
+            if top.node in taken or len(taken) >= board.at_once:
+                continue
+            seat = board.ground.try_seat(rank, need, top.node)
+            assert seat is not None, "the board offers what fits"
+            board.ground.sit(seat)
+            seated.add(rank)
+            taken.add(top.node)
+            copies[need].pop()
+            if not copies[need]:
+                del copies[need]
+    return seated
+
+
+def _most_regret_first(
+    copies: dict[int, list[int]], board: Board
+) -> list[tuple[float, int, int, Top]]:
+    """Return each need's first job and best place; forget the needs that have none.
+
+    Room only shrinks here, so that their other copies would fit no better later.
+    """
+    needs = list(copies)
+    order: list[tuple[float, int, int, Top]] = []
+    for need, top in zip(needs, board.tops(needs), strict=True):
+        if top is None:
+            del copies[need]
+        else:
+            order.append((-top.regret, copies[need][-1], need, top))
+    order.sort(key=lambda one: one[:2])
+    return order
+
+
+def _seat_what_fits(jobs: Iterable[Waiting], board: Board, seated: set[int]) -> None:
+    refused: set[int] = set()
+    for job in jobs:
+        node = None if job.need in refused else board.best(job.need, other_than=None)
+        seat = None if node is None else board.ground.try_seat(job.rank, job.need, node)
+        if seat is None:
+            refused.add(job.need)
+        else:
+            board.ground.sit(seat)
+            seated.add(job.rank)
+
+
+def _keep_the_head(window: Sequence[Waiting], board: Board, seated: set[int]) -> None:
+    """Give the first jobs the places of later ones, where nothing else keeps them out."""
+    by_rank = {job.rank: job for job in window}
+    for job in window[:HEAD]:
+        later = None if job.rank in seated else _fewest_later(job, board, by_rank.keys())
+        if later is None:
+            continue
+        node, gone = later
+        for seat in gone:
+            board.ground.rise(seat)
+            seated.discard(seat.rank)
+        seat_now = board.ground.try_seat(job.rank, job.need, node)
+        assert seat_now is not None, "it fitted without them"
+        board.ground.sit(seat_now)
+        seated.add(job.rank)
+        displaced = sorted(seat.rank for seat in gone)
+        _seat_what_fits((by_rank[rank] for rank in displaced), board, seated)
+
+
+def _fewest_later(
+    job: Waiting, board: Board, window: Collection[int]
+) -> tuple[int, tuple[Seat, ...]] | None:
+    """Return the node where the fewest jobs behind this one keep it out, and who they are."""
+    found: list[tuple[int, int, tuple[Seat, ...]]] = []
+    for node in range(len(board.ground.songs)):
+        gone = _later_in_the_way(job, board, node, window)
+        if gone is not None:
+            found.append((len(gone), node, gone))
+    best = min(found, key=lambda one: one[:2], default=None)
+    return None if best is None else best[1:]
+
+
+def _later_in_the_way(
+    job: Waiting, board: Board, node: int, window: Collection[int]
+) -> tuple[Seat, ...] | None:
+    ground = board.ground
+    gone = [s for s in ground.seats[node] if s.rank > job.rank and s.rank in window]
+    if not gone or isinstance(ground.place(job.need, ground.without(node, gone)), Refusal):
+        return None
+    for seat in sorted(gone, key=lambda one: one.rank):  # the first of them stay if they can
+        fewer = [one for one in gone if one != seat]
+        if not isinstance(ground.place(job.need, ground.without(node, fewer)), Refusal):
+            gone = fewer
+    return tuple(gone)
