@@ -1,7 +1,7 @@
 """Why a need has no place: a count per code, and in words the node that came closest."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from cloudwhale.model.reason import Code, Reason, Refusal
@@ -18,6 +18,23 @@ class Verdict:
     """How many nodes refuse, by code."""
     closest: int | None
     """The node that came closest to a yes: one where waiting helps, then the least shortfall."""
+    can_wait: bool = True
+    """Whether waiting helps on that node."""
+    told: Reason | None = None
+    """What is said instead, by somebody who knows more."""
+
+    def because(self, reason: Reason) -> "Verdict":
+        """Return the same verdict with another reason."""
+        return replace(self, told=reason)
+
+    @property
+    def code(self) -> Code:
+        """Return the code of the reason, without putting it into words."""
+        if self.told is not None:
+            return self.told.code
+        if self.closest is None:
+            return Code.NO_NODES
+        return Code.NO_ROOM_NOW if self.can_wait else Code.NOTHING_FITS
 
     @cached_property
     def nearest(self) -> Refusal | None:
@@ -35,6 +52,8 @@ class Verdict:
     @cached_property
     def reason(self) -> Reason:
         """Return why the job waits."""
+        if self.told is not None:
+            return self.told
         nearest = self.nearest
         if nearest is None:
             return Reason(
@@ -44,8 +63,7 @@ class Verdict:
             )
         count = sum(self.refused.values())
         among = f" (the nearest of {count} nodes)" if count > 1 else ""
-        code = Code.NO_ROOM_NOW if nearest.can_wait else Code.NOTHING_FITS
-        return Reason(code=code, says=nearest.says + among, change=nearest.change)
+        return Reason(code=self.code, says=nearest.says + among, change=nearest.change)
 
 
 def verdict(need: int, ground: Ground, but_for: int | None = None) -> Verdict:
@@ -58,4 +76,6 @@ def verdict(need: int, ground: Ground, but_for: int | None = None) -> Verdict:
             counts[found.code] = counts.get(found.code, 0) + 1
             distance = (not found.can_wait, found.shortfall, node)
             closest = distance if closest is None else min(closest, distance)
-    return Verdict(need, ground, counts, None if closest is None else closest[2])
+    if closest is None:
+        return Verdict(need, ground, counts, None)
+    return Verdict(need, ground, counts, closest[2], can_wait=not closest[0])
