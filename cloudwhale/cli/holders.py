@@ -3,7 +3,7 @@
 import sys
 
 from cloudwhale.cli.output import say
-from cloudwhale.control.store import HolderLock, lock_file
+from cloudwhale.control.store import lock_for
 from cloudwhale.settings import Settings
 from cloudwhale.spi.errors import StoreUnusable
 
@@ -12,7 +12,7 @@ NOBODY = "No controller runs now: `cloudwhale controller --until-empty` works th
 
 def nobody_works(settings: Settings) -> bool:
     """Say whether no controller holds the queue; raise StoreUnusable when that cannot be known."""
-    lock = HolderLock(lock_file(settings))
+    lock = lock_for(settings)
     free = lock.acquire()
     lock.release()
     return free

@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from pathlib import Path
 
 from cloudwhale.clock import wait
-from cloudwhale.control.store import HolderLock
+from cloudwhale.control.store import Lock
 from cloudwhale.model.units import Seconds
 
 TRY_EVERY_S: Seconds = 0.05
@@ -14,12 +13,8 @@ QUIET_TRIES = 20
 
 
 @contextmanager
-def in_turn(controller_lock: Path, say: Callable[[str], object]) -> Generator[None]:
-    """Wait until no other command submits to the database whose lock this is.
-
-    Raise StoreUnusable when the lock beside it cannot be made.
-    """
-    lock = HolderLock(controller_lock.with_suffix(".submit"))
+def in_turn(lock: Lock, say: Callable[[str], object]) -> Generator[None]:
+    """Wait for the lock of who submits, and hold it; raise StoreUnusable when it cannot be."""
     tries = 0
     while not lock.acquire():
         tries += 1

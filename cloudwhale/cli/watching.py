@@ -21,7 +21,7 @@ from cloudwhale.cli.view import PlainView, View
 from cloudwhale.cli.wishes import RunOptions
 from cloudwhale.control.desk import Desk, open_desk
 from cloudwhale.control.host import ControllerHost, leave_controller_behind
-from cloudwhale.control.store import lock_file
+from cloudwhale.control.store import turn_lock
 from cloudwhale.model.job import Job, JobState
 from cloudwhale.model.run import Run
 from cloudwhale.reporting.receipt import Books, run_keys, run_receipt
@@ -98,7 +98,7 @@ class Watch:
 
     def _queued(self, sheaf: Sheaf, options: RunOptions) -> Run:
         """Queue a file's jobs, unless an equal command did while this one asked its user."""
-        with in_turn(lock_file(self._settings), self._paper.say):
+        with in_turn(turn_lock(self._settings), self._paper.say):
             old = None if options.new else unfinished(self._desk, sheaf)
             # From here on there are jobs: who interrupts is told how to come back to them.
             self._interrupts.begin()

@@ -6,6 +6,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 
 from cloudwhale.clock import wait
@@ -13,14 +14,13 @@ from cloudwhale.control import desk as desks
 from cloudwhale.control.controller import Chosen, Controller, Parts
 from cloudwhale.control.effects import ThreadedEffects
 from cloudwhale.control.executor import Executor, Where
-from cloudwhale.control.store.lock import HolderLock
-from cloudwhale.control.store.opening import lock_file
+from cloudwhale.control.store.opening import lock_for
 from cloudwhale.control.timeline import Timeline
 from cloudwhale.control.watcher import Watcher
 from cloudwhale.mailbox.bell import Bell, Rang
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.settings import Settings
-from cloudwhale.spi.errors import CloudwhaleError, StoreUnusable
+from cloudwhale.spi.errors import CloudwhaleError, Fenced, StoreUnusable
 from cloudwhale.spi.provider import LaunchRequest, Provider
 from cloudwhale.spi.store import Store
 
@@ -49,7 +49,7 @@ class ControllerHost:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._lock = HolderLock(lock_file(settings))
+        self._lock = lock_for(settings)
         self._bell: Bell | None = None
         self._stop = threading.Event()
         self._leave_agents = True
@@ -101,6 +101,8 @@ class ControllerHost:
         try:
             with desks.open_desk(self._settings, may_migrate=True) as desk:
                 self._turn(desk, self._bell)
+                while not self._stop.is_set():
+                    self._go_on(desk, self._bell)
         except CloudwhaleError as error:
             self.failure = error
             log.error("controller ended: %s", error)
@@ -112,21 +114,44 @@ class ControllerHost:
             self._bell.close()
             self._bell = None
 
+    def _go_on(self, desk: desks.Desk, bell: Bell) -> None:
+        """Control again, under the next epoch, after the lock was lost with its session.
+
+        Raise Fenced when another controller has it.
+        """
+        try:
+            if self._lock.acquire():
+                self._turn(desk, bell)
+                return
+            holder = self._lock.holder() or "another controller"
+        except StoreUnusable as error:
+            self._waits(error)
+            return
+        raise Fenced(
+            f"this controller has lost the lock of the queue, and {holder} has it now",
+            "Nothing to do: this one stops, the other goes on.",
+        )
+
     def _turn(self, desk: desks.Desk, bell: Bell) -> None:
+        """Control under one epoch, until asked to stop or until the lock is lost."""
         found = desks.providers(self._settings)
-        effects = ThreadedEffects(bell.ring)
-        controller = _controller(desk, found, effects)
+        with closing(ThreadedEffects(bell.ring)) as effects:
+            controller = _controller(desk, found, effects)
+            self._tick_on(controller, desk, bell)
+            if self._stop.is_set() and not self._leave_agents and _is_empty(desk):
+                controller.let_agents_go()
+
+    def _tick_on(self, controller: Controller, desk: desks.Desk, bell: Bell) -> None:
         rang, due_s, version = Rang(anything=True, folder=True), 0.0, -1
         while not self._stop.is_set():
             steady = desk.clock.steady()
             if rang.anything or steady >= due_s or self._version(desk) != version:
+                if not self._lock.is_held():
+                    return
                 # Only a folder means mail: an effect that ended must not start the next look.
                 due_s = steady + self._tick(controller, desk, bell, rung=rang.folder)
                 version = self._version(desk)
             rang = bell.wait(min(POLL_S, max(0.0, due_s - desk.clock.steady())))
-        if not self._leave_agents and _is_empty(desk):
-            controller.let_agents_go()
-        effects.close()
 
     def _version(self, desk: desks.Desk) -> int:
         try:
@@ -141,12 +166,15 @@ class ControllerHost:
             _watch(desk, bell)
             self.trouble = ""
         except StoreUnusable as error:
-            if self.trouble != error.says:
-                log.error("controller waits: %s", error)
-            self.trouble = error.says
-            wait(TROUBLE_WAIT_S, self._stop)
+            self._waits(error)
             return 0.0
         return LONGEST_WAIT_S if wait_s is None else min(wait_s, LONGEST_WAIT_S)
+
+    def _waits(self, error: StoreUnusable) -> None:
+        if self.trouble != error.says:
+            log.error("controller waits: %s", error)
+        self.trouble = error.says
+        wait(TROUBLE_WAIT_S, self._stop)
 
 
 def _watch(desk: desks.Desk, bell: Bell) -> None:

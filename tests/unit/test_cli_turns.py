@@ -6,6 +6,7 @@ from pathlib import Path
 from shell import until
 
 from cloudwhale.cli.turns import in_turn
+from cloudwhale.control.store import HolderLock
 
 
 def test_a_second_submission_waits_says_for_whom_and_goes_on(tmp_path: Path) -> None:
@@ -13,11 +14,11 @@ def test_a_second_submission_waits_says_for_whom_and_goes_on(tmp_path: Path) -> 
     order: list[str] = []
 
     def second() -> None:
-        with in_turn(tmp_path / "a.db.lock", said.append):
+        with in_turn(HolderLock(tmp_path / "a.submit"), said.append):
             order.append("second")
 
     thread = threading.Thread(target=second)
-    with in_turn(tmp_path / "a.db.lock", said.append):
+    with in_turn(HolderLock(tmp_path / "a.submit"), said.append):
         thread.start()
         until("the wait to be told", lambda: said)
         order.append("first")
@@ -29,8 +30,8 @@ def test_a_second_submission_waits_says_for_whom_and_goes_on(tmp_path: Path) -> 
 def test_a_submission_that_fails_lets_the_next_one_in(tmp_path: Path) -> None:
     for _ in range(2):
         try:
-            with in_turn(tmp_path / "a.db.lock", print):
+            with in_turn(HolderLock(tmp_path / "a.submit"), print):
                 raise ValueError("a bad file")
         except ValueError:
             pass
-    assert not (tmp_path / "a.db.submit").read_text()
+    assert not (tmp_path / "a.submit").read_text()

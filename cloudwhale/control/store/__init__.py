@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from cloudwhale.control.store.lock import ControllerLock, HolderLock
+    from cloudwhale.control.store.lock import HolderLock, Lock
     from cloudwhale.control.store.memory import MemoryStore
     from cloudwhale.control.store.opening import (
         database_url,
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from cloudwhale.control.store.sql import SqlStore
 
 __all__ = [
-    "ControllerLock",
     "HolderLock",
+    "Lock",
     "MemoryStore",
     "SqlStore",
     "database_url",
@@ -30,8 +30,8 @@ __all__ = [
 ]
 
 _LAZY = {
-    "ControllerLock": "lock",
     "HolderLock": "lock",
+    "Lock": "lock",
     "MemoryStore": "memory",
     "SqlStore": "sql",
     "database_url": "opening",

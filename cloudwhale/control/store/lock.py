@@ -13,7 +13,7 @@ from cloudwhale.spi.clock import Clock
 from cloudwhale.spi.errors import StoreUnusable
 
 
-class ControllerLock(Protocol):
+class Lock(Protocol):
     """Held by one process at a time, and given up when that ends in whatever way."""
 
     def acquire(self) -> bool:
@@ -37,7 +37,7 @@ class ControllerLock(Protocol):
 
 
 class HolderLock:
-    """A ControllerLock that is a file beside the database; children do not inherit it.
+    """A Lock that is a file beside the database; children do not inherit it.
 
     The file stays: to remove it would let two processes lock two files of one name.
     """
@@ -72,11 +72,11 @@ class HolderLock:
         return True
 
     def is_held(self) -> bool:
-        """See ControllerLock; the kernel takes no lock away."""
+        """See Lock; the kernel takes no lock away."""
         return self._file is not None
 
     def release(self) -> None:
-        """See ControllerLock."""
+        """See Lock."""
         if self._file is not None:
             os.ftruncate(self._file, 0)
             os.close(self._file)

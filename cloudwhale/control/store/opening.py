@@ -11,7 +11,7 @@ from cloudwhale.settings import Settings
 from cloudwhale.spi.errors import StoreUnusable
 
 if TYPE_CHECKING:
-    from cloudwhale.control.store.lock import ControllerLock
+    from cloudwhale.control.store.lock import Lock
     from cloudwhale.control.store.sql import SqlStore
 
 FILE = "cloudwhale.db"
@@ -37,7 +37,7 @@ def path_of(url: str) -> Path:
     return Path(path).absolute()
 
 
-def lock_for(settings: Settings) -> "ControllerLock":
+def lock_for(settings: Settings) -> "Lock":
     """Return the lock of who controls the queue: the database's own, or a file beside it.
 
     Raise StoreUnusable when the settings name no database.
@@ -53,7 +53,7 @@ def lock_for(settings: Settings) -> "ControllerLock":
     return HolderLock(lock_file(settings))
 
 
-def turn_lock(settings: Settings) -> "ControllerLock":
+def turn_lock(settings: Settings) -> "Lock":
     """Return the lock of who submits: of two equal commands here the second finds the first's jobs.
 
     A file, for PostgreSQL too: equal commands are those of one folder on one host.

@@ -30,7 +30,7 @@ KEEPALIVES = (
 
 
 class SessionLock:
-    """A ControllerLock in the database that it guards; see lock.ControllerLock.
+    """A Lock in the database that it guards; see lock.Lock.
 
     It has a connection of its own: whatever ends that, a kill of this process or of the session,
     a cut cable or a restart of the server, lets the lock go.
@@ -44,7 +44,7 @@ class SessionLock:
         self._held = False
 
     def acquire(self) -> bool:
-        """See ControllerLock."""
+        """See Lock."""
         if self.is_held():
             return True
         try:
@@ -57,7 +57,7 @@ class SessionLock:
         return self._held
 
     def is_held(self) -> bool:
-        """See ControllerLock; asks the session, which takes the lock along when it goes."""
+        """See Lock; asks the session, which takes the lock along when it goes."""
         if not self._held or self._session is None:
             return False
         try:
@@ -67,11 +67,11 @@ class SessionLock:
         return self._held
 
     def release(self) -> None:
-        """See ControllerLock."""
+        """See Lock."""
         self._let_go()
 
     def holder(self) -> str:
-        """See ControllerLock."""
+        """See Lock."""
         try:
             return str(self._ask(WHOSE) or "")
         except psycopg.Error as error:
