@@ -12,6 +12,7 @@ from cloudwhale.agent import actions, attempts, closing, seen
 from cloudwhale.agent.acting import Acting
 from cloudwhale.agent.cgroups import groups
 from cloudwhale.agent.duty import duty, wakes_at
+from cloudwhale.agent.eyes import Eyes
 from cloudwhale.agent.launching import NORMAL, Sizes
 from cloudwhale.agent.logs import LogThread, flush_s
 from cloudwhale.agent.looking import Looking
@@ -88,6 +89,7 @@ class Rim:
         under_way = Attempts(tools)
         self._acting = Acting(tools, under_way)
         self._looking = Looking(tools, under_way)
+        self._eyes = Eyes(under_way, self._now, self._tell)
         self._orders = OrderReader(
             objects, charge.node, self._read, charge.stands, self._lose_the_node
         )
@@ -120,6 +122,7 @@ class Rim:
         while not self._state.left:
             self._turn()
         self._orders.close()
+        self._eyes.close()
         self._tools.logs.close()
         self._tools.pool.drain(LAST_ENDS_S)  # what has ended is said before the goodbye
         self._tools.poster.say(Left(at=self._clock.now(), agent=self._charge.agent))
@@ -193,8 +196,9 @@ class Rim:
             self._store.fresh(self._now())
         for one in found:
             self._acting.adopt(one)
+        here = facts(self._place.path, self._charge.options)
         woke = seen.Woke(
-            facts=facts(self._place.path, self._charge.options),
+            facts=here,
             public_key=self._place.keys()[1],
             found=found,
             newest=attempts.known(self._place.attempts),
@@ -208,6 +212,7 @@ class Rim:
         for path in attempts.strays(self._place.attempts):
             _say(f"attempts/{path.name} is not ours and is left alone")
         self._orders.start(read_to)
+        self._eyes.start(here)
 
     def _first_read_to(self) -> ReadTo:
         """Return where a new place begins: after all orders, if an agent was here before it.

@@ -86,12 +86,16 @@ class Driver:
             except library.NVMLError:
                 pass  # a driver that was reloaded has forgotten us already
 
+    def count(self) -> int:
+        """Return how many GPUs the driver lists, whether they answer or not."""
+        return int(self._ask("nvmlDeviceGetCount"))
+
     def gpus(self) -> Gpus:
         """Return the GPUs that answer; they are asked for by their ids from now on."""
         self._handles.clear()
         devices: list[Device] = []
         left_out: list[str] = []
-        for index in range(int(self._ask("nvmlDeviceGetCount"))):
+        for index in range(self.count()):
             try:
                 handle = self._ask("nvmlDeviceGetHandleByIndex", index)
                 device, why = self._device(handle)
