@@ -1,4 +1,4 @@
-"""The commands that only read: ps, logs, explain, replay, nodes, doctor, version."""
+"""The commands that only read: ps, logs, explain, replay, doctor, version."""
 
 from typing import Annotated
 
@@ -71,13 +71,6 @@ def replay(
     raise typer.Exit(do(number, as_json))
 
 
-def nodes(as_json: AsJson = False) -> None:
-    """Show the machines, what is taken and what runs there."""
-    from cloudwhale.cli.looking import nodes as do
-
-    raise typer.Exit(do(as_json))
-
-
 def doctor(as_json: AsJson = False) -> None:
     """Check what jobs need here, and say how to mend it.
 
@@ -111,6 +104,5 @@ def add_to(app: typer.Typer) -> None:
         epilog=examples("cloudwhale explain train", "cloudwhale explain train --json | jq .story")
     )(explain)
     app.command(epilog=examples("cloudwhale replay 17"))(replay)
-    app.command(epilog=examples("cloudwhale nodes", "cloudwhale nodes --json | jq .nodes"))(nodes)
     app.command(epilog=examples("cloudwhale doctor"))(doctor)
     app.command(epilog=examples("cloudwhale version --json"))(version)

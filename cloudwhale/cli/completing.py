@@ -26,6 +26,19 @@ def project_words(incomplete: str) -> list[tuple[str, str]]:
     return _from_jobs(incomplete, lambda job: [(job.spec.project, "project")])
 
 
+def node_words(incomplete: str) -> list[tuple[str, str]]:
+    """Return nodes that begin so, each with its state."""
+    from cloudwhale.cli.looking import store_here
+    from cloudwhale.spi.errors import CloudwhaleError
+
+    try:
+        with store_here() as store:
+            nodes = [node for node in store.nodes() if node.state != "removed"]
+    except CloudwhaleError:
+        return []
+    return [(node.id, str(node.state)) for node in nodes if node.id.startswith(incomplete)]
+
+
 def _from_jobs(
     incomplete: str, words: Callable[["Job"], Iterable[tuple[str, str]]]
 ) -> list[tuple[str, str]]:

@@ -72,7 +72,7 @@ def node_name(settings: Settings) -> str:
 def providers(settings: Settings) -> Mapping[str, Provider]:
     """Return the providers that the settings ask for: now this host alone."""
     local = plugins.load(plugins.PROVIDERS, "local")
-    options = _host_options(settings)
+    options = host_options(settings)
     return {
         "local": local(
             home=settings.home,
@@ -83,7 +83,8 @@ def providers(settings: Settings) -> Mapping[str, Provider]:
     }
 
 
-def _host_options(settings: Settings) -> HostOptions:
+def host_options(settings: Settings) -> HostOptions:
+    """Return what the settings say of this host."""
     return HostOptions(
         devices=settings.devices,
         cpu=settings.cpu,
