@@ -1,20 +1,20 @@
 """One planning round: reconcile, order, fit, score, pack, say why."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from cloudwhale.model import plan as p
-from cloudwhale.model.job import HOLDS_A_PLACE, Job, JobState
+from cloudwhale.model.job import Job, JobState
 from cloudwhale.model.plan import Decision, Plan
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.world import World
-from cloudwhale.planning.durations import Durations
-from cloudwhale.planning.inventory import free_capacity
-from cloudwhale.planning.packing import Packed, Packing, Verdict, pack
+from cloudwhale.planning.giving import Matched, matched
+from cloudwhale.planning.preempting import GivesWay
 from cloudwhale.planning.queue import Queue, earliest, waiting
 from cloudwhale.planning.reconcile import differences
+from cloudwhale.planning.refusals import Verdict
 from cloudwhale.planning.rules import Rules
-from cloudwhale.planning.standing import queueing
 from cloudwhale.spi.policy import Order, Score
 
 # The numbers in the reason of a waiting job move with every job that ends. For the head of the
@@ -36,32 +36,21 @@ def plan(world: World, policies: Policies) -> Plan:
     world = _in_order(world)
     seen = differences(world, policies.rules.patience)
     queue = waiting(world)
-    durations = Durations(world.durations)
-    classes = policies.order.rank(queue.ready, queueing(world, durations, policies.rules))
-    packed = pack(classes, _packing(world, policies, durations))
+    found = matched(world, queue.ready, policies.order, policies.score, policies.rules)
     steps = (
         *seen.steps,
         *(p.GiveUp(job=job, reason=reason) for job, reason in queue.doomed.items()),
         *(p.Park(job=job, reason=reason) for job, reason in queue.expired.items()),
-        *(_place(job, decision) for job, decision in packed.places),
-        *_changed_reasons(world, queue, packed),
+        *(_place(job, decision, found.first) for job, decision in found.places),
+        *(p.Hold(job=h.job.id, until=h.until, reason=h.reason) for h in found.holds),
+        *chain.from_iterable(_room_made(one, world) for one in found.gives_way),
+        *_changed_reasons(world, queue, found),
     )
     return Plan.model_construct(
         version=world.version,
         steps=steps,
-        decisions=(*(decision for _, decision in packed.places), *_undecided(steps, packed)),
-        look_again_at=earliest(seen.look_again_at, queue.look_again_at),
-    )
-
-
-def _packing(world: World, policies: Policies, durations: Durations) -> Packing:
-    return Packing(
-        now=world.now,
-        free=free_capacity(world.nodes.values(), world.jobs.values(), world.sightings),
-        running=tuple(job for job in world.jobs.values() if job.state in HOLDS_A_PLACE),
-        score=policies.score,
-        durations=durations,
-        weights=policies.rules.weights,
+        decisions=(*(decision for _, decision in found.places), *_undecided(steps, found)),
+        look_again_at=earliest(seen.look_again_at, queue.look_again_at, found.look_again_at),
     )
 
 
@@ -72,29 +61,44 @@ def _in_order(world: World) -> World:
     )
 
 
-def _place(job: Job, decision: Decision) -> p.Place:
+def _room_made(way: GivesWay, world: World) -> Iterator[p.Step]:
+    """Yield the stops of those that give way, and what is told to the job they do it for."""
+    for victim in way.victims:
+        reason = way.told(victim, world.now)
+        yield p.AskToStop(job=victim.id, attempt=victim.attempt, wish="give-way", reason=reason)
+    yield p.Explain(job=way.job.id, reason=way.reason)
+
+
+def _place(job: Job, decision: Decision, first: Collection[str]) -> p.Place:
     chosen = decision.chosen
     assert chosen is not None
     where = chosen.placement
     devices = f" on {', '.join(where.devices)}" if where.devices else ""
-    resumes = job.checkpoint is not None
     says = f"{where.node}{devices} scores {chosen.total:.3f}"
     if decision.rivals:
         rival = decision.rivals[0]
         says += f", next best {rival.placement.node} with {rival.total:.3f}"
     if job.checkpoint is not None:
         says += f"; resumes from {job.checkpoint.name}"
-    reason = Reason(code=Code.RESUMES if resumes else Code.PLACED, says=says)
+    code = Code.PLACED if job.checkpoint is None else Code.RESUMES
+    if job.id in first:
+        code, says = Code.AGED, f"{says}; went before all others, it had waited for too long"
+    reason = Reason(code=code, says=says)
     return p.Place(job=job.id, attempt=job.attempt + 1, placement=where, reason=reason)
 
 
-def _changed_reasons(world: World, queue: Queue, packed: Packed) -> Iterator[p.Explain]:
+def _changed_reasons(world: World, queue: Queue, found: Matched) -> Iterator[p.Explain]:
     for job_id, reason in queue.held.items():
         if _is_news(world.jobs[job_id], reason, keep_numbers=False):
             yield p.Explain(job=job_id, reason=reason)
-    for position, (job, verdict) in enumerate(packed.refused):
-        if _is_news(job, verdict.reason, keep_numbers=position < HEAD_OF_QUEUE):
-            yield p.Explain(job=job.id, reason=verdict.reason)
+    told = {way.job.id for way in found.gives_way}
+    for position, (job, verdict) in enumerate(found.refused):
+        keep_numbers = position < HEAD_OF_QUEUE
+        reason = verdict.reason
+        if found.reserved is not None and job.id == found.reserved[0]:
+            reason = reason.but(says=f"{reason.says}; {found.reserved[1]}")
+        if job.id not in told and _is_news(job, reason, keep_numbers=keep_numbers):
+            yield p.Explain(job=job.id, reason=reason)
     for job in world.jobs.values():
         if job.state is JobState.RECOVERING and _recovering_is_news(job):
             yield p.Explain(job=job.id, reason=_RECOVERING)
@@ -116,10 +120,10 @@ def _is_news(job: Job, reason: Reason, *, keep_numbers: bool) -> bool:
     return old is None or old.code is not reason.code or (keep_numbers and old != reason)
 
 
-def _undecided(steps: tuple[p.Step, ...], packed: Packed) -> Iterator[Decision]:
+def _undecided(steps: tuple[p.Step, ...], found: Matched) -> Iterator[Decision]:
     """Keep the count of refusals and the nearest miss of every job whose reason changed."""
     explained = {step.job for step in steps if isinstance(step, p.Explain)}
-    return (_kept(job, verdict) for job, verdict in packed.refused if job.id in explained)
+    return (_kept(job, verdict) for job, verdict in found.refused if job.id in explained)
 
 
 def _kept(job: Job, verdict: Verdict) -> Decision:

@@ -1,0 +1,112 @@
+"""Who gets which place in a round: those whom room is kept for first, then class after class."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, islice
+
+from cloudwhale.model.job import HOLDS_A_PLACE, Job
+from cloudwhale.model.plan import Decision
+from cloudwhale.model.reason import Code
+from cloudwhale.model.units import Instant
+from cloudwhale.model.world import World
+from cloudwhale.planning.aging import aged
+from cloudwhale.planning.durations import Durations
+from cloudwhale.planning.holding import HEAD, Hold, Holding, holds, still_held
+from cloudwhale.planning.inventory import free_capacity
+from cloudwhale.planning.packing import Packed, Packing, pack
+from cloudwhale.planning.preempting import GivesWay, Promised, promised, who_gives_way
+from cloudwhale.planning.refusals import Verdict
+from cloudwhale.planning.releases import Profile, Whole
+from cloudwhale.planning.reserving import kept_for
+from cloudwhale.planning.rules import Rules
+from cloudwhale.planning.standing import queueing
+from cloudwhale.spi.policy import Order, Queueing, Score
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """What a round does with the jobs that could start."""
+
+    places: tuple[tuple[Job, Decision], ...]
+    holds: tuple[Hold, ...]
+    gives_way: tuple[GivesWay, ...]
+    refused: tuple[tuple[Job, Verdict], ...]
+    """Those that got nothing, first first; not those for whom others are stopping already."""
+    reserved: tuple[str, str] | None
+    """Id of the job for which room is kept until it can start, and what it is told of that."""
+    first: frozenset[str]
+    """Ids of those that went before all others because they had waited for too long."""
+    look_again_at: Instant | None
+    """When a hold ends."""
+
+
+def matched(
+    world: World, ready: Sequence[Job], order: Order, score: Score, rules: Rules
+) -> Matched:
+    """Give places, hold back, and say who gives way; `ready` in the order of the world."""
+    running = tuple(job for job in world.jobs.values() if job.state in HOLDS_A_PLACE)
+    free = free_capacity(world.nodes.values(), running, world.sightings)
+    before = Profile(world.now, free, running, Durations(world.durations))
+    whole = Whole(world.nodes.values(), world.sightings)
+    room = promised(ready, before, whole) if rules.preempt else Promised()
+    waiting = (
+        still_held(ready, before, whole, room.reserved)
+        if rules.hold
+        else Holding(ready=tuple(ready))
+    )
+    known = queueing(world, before.durations, rules)
+    known = replace(known, aged=aged(waiting.ready, running, known, whole))
+    classes = _classes(waiting.ready, room.first, order, known)
+    reserved = {**waiting.reserved, **room.reserved}
+    kept = None
+    if rules.reserve:
+        kept = kept_for(chain.from_iterable(classes), known.aged, before, whole, reserved)
+    if kept is not None:
+        reserved[kept.reservation.node] = kept.reservation
+    given = Packing(
+        now=world.now, free=free, running=running, score=score, durations=before.durations,
+        weights=rules.weights, reserved=reserved,
+    )  # fmt: skip
+    packed = pack(classes, given)
+    after = before.with_places(packed.places)
+    held = _new_holds(packed, after, whole, reserved) if rules.hold else ()
+    give_way: tuple[GivesWay, ...] = ()
+    if rules.preempt:
+        nowhere = _nowhere(packed, room)
+        give_way = who_gives_way(nowhere, rules.preempt_after_s, after, whole, reserved)
+    waits = {hold.job.id for hold in held}
+    return Matched(
+        places=tuple(pair for pair in packed.places if pair[0].id not in waits),
+        holds=held,
+        gives_way=give_way,
+        refused=tuple(pair for pair in packed.refused if pair[0].id not in room.waits),
+        reserved=None if kept is None else (kept.reservation.job, kept.says),
+        first=frozenset(job.id for job in known.aged),
+        look_again_at=waiting.until,
+    )
+
+
+def _classes(
+    ready: Sequence[Job], first: Sequence[Job], order: Order, known: Queueing
+) -> Sequence[tuple[Job, ...]]:
+    """Return the classes of the order, those before them that others have given way to."""
+    if not first:
+        return order.rank(ready, known)
+    ahead = {job.id for job in first}
+    behind = replace(known, aged=tuple(job for job in known.aged if job.id not in ahead))
+    rest = [job for job in ready if job.id not in ahead]
+    return [*((job,) for job in first), *order.rank(rest, behind)]
+
+
+def _new_holds(
+    packed: Packed, after: Profile, whole: Whole, reserved: Collection[str]
+) -> tuple[Hold, ...]:
+    passed = [job for job, _ in islice(packed.refused, HEAD + 1)]
+    return holds(packed.places, passed, after, whole, reserved)
+
+
+def _nowhere(packed: Packed, room: Promised) -> Iterator[Job]:
+    """Yield the jobs that fit nowhere now and for whom nobody gives way yet, first first."""
+    for job, verdict in packed.refused:
+        if verdict.code is Code.NO_ROOM_NOW and job.id not in room.waits:
+            yield job

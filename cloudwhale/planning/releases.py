@@ -1,0 +1,181 @@
+"""The release profile of a node: what becomes free on it when, from the ends of what runs there."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from cloudwhale.model.job import Job, JobSpec, Placement
+from cloudwhale.model.node import Node, NodeState
+from cloudwhale.model.plan import Decision
+from cloudwhale.model.units import Instant, Seconds
+from cloudwhale.model.world import Sighting
+from cloudwhale.planning import speeds
+from cloudwhale.planning.durations import Durations
+from cloudwhale.planning.fit import fit
+from cloudwhale.planning.inventory import Free, free_capacity
+
+# Of a job that has run for two thirds of what was expected or longer, nobody knows when it ends:
+# lengths that are off by up to two either way leave it half of its age, on average.
+OUTRUN = 0.5
+
+# Nine in ten jobs end within twice what was expected of them (lengths off by up to two).
+LATE = 2.0
+
+# From the signal to the end of a job that was asked to stop, when it heeds the signal.
+STOPS_WITHIN_S: Seconds = 10.0
+GRACE_S: Seconds = 90.0  # the default of a job's file
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A running job will leave its place."""
+
+    at: Instant
+    """Expected."""
+    late_at: Instant
+    """As late as nine in ten."""
+    job: Job
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """When a job could start on a node that is full now."""
+
+    node: str
+    at: Instant
+    late_at: Instant
+    after: str
+    """The job whose end makes the room."""
+    placement: Placement
+    free: Free
+    """What is free on the node by then."""
+
+
+class Profile:
+    """When what becomes free on each node; worked out for a node when it is asked for."""
+
+    def __init__(
+        self,
+        now: Instant,
+        free: Mapping[str, Free],
+        running: Iterable[Job],
+        durations: Durations,
+    ) -> None:
+        self.now = now
+        self.free = free
+        self.durations = durations
+        self._here: dict[str, list[Job]] = {}
+        self.running = tuple(running)
+        for job in self.running:
+            if job.placement is not None:
+                self._here.setdefault(job.placement.node, []).append(job)
+        self._releases: dict[str, tuple[Release, ...]] = {}
+
+    def with_places(self, places: Iterable[tuple[Job, Decision]]) -> "Profile":
+        """Return the profile after some places were given; when those end is not in it."""
+        free = dict(self.free)
+        for job, decision in places:
+            if decision.chosen is not None:
+                where = decision.chosen.placement
+                free[where.node] = free[where.node].less(job.wants, where)
+        return Profile(self.now, free, self.running, self.durations)
+
+    def jobs_on(self, node: str) -> Iterable[Job]:
+        """Return the jobs that hold a place on a node."""
+        return self._here.get(node, ())
+
+    def releases(self, node: str) -> tuple[Release, ...]:
+        """Return what leaves a node, in the order in which it is expected to; ties by id."""
+        found = self._releases.get(node)
+        if found is None:
+            found = tuple(
+                sorted(
+                    (self._release(job) for job in self.jobs_on(node)),
+                    key=lambda release: (release.at, release.job.id),
+                )
+            )
+            self._releases[node] = found
+        return found
+
+    def earliest(self, job: Job, nodes: Iterable[str]) -> Start | None:
+        """Return the first start that the job could have on some nodes; ties end at their id."""
+        starts = [start for node in nodes if (start := self.start(job, node)) is not None]
+        return min(starts, key=lambda start: (start.at, start.node), default=None)
+
+    def start(self, job: Job, node: str) -> Start | None:
+        """Return when the job could start on a node as others leave it; None when it never could.
+
+        Whether it fits there now is not looked at.
+        """
+        spec = asked(job)
+        late_at = self.now
+        for release, free in self.steps(node):
+            late_at = max(late_at, release.late_at)
+            placement = fit(spec, free)
+            if isinstance(placement, Placement):
+                return Start(node, release.at, late_at, release.job.id, placement, free)
+        return None
+
+    def steps(self, node: str) -> Iterator[tuple[Release, Free]]:
+        """Yield what is free after each release, the promises of today alone in mind."""
+        free = self.free[node]
+        for release in self.releases(node):
+            if release.job.placement is not None:
+                free = free.more(release.job.wants, release.job.placement)
+                yield release, free
+
+    def _release(self, job: Job) -> Release:
+        assert job.placement is not None
+        ran_s = 0.0 if job.started_at is None else max(0.0, self.now - job.started_at)
+        expected_s = run_s(job, job.placement, self.free[job.placement.node], self.durations)
+        left_s = max(expected_s - ran_s, OUTRUN * ran_s)
+        late_s = max(LATE * expected_s - ran_s, 2 * OUTRUN * ran_s)
+        if job.spec.max_duration_s is not None:
+            most_s = max(0.0, job.spec.max_duration_s - job.ran_s(self.now))
+            left_s, late_s = min(left_s, most_s), min(late_s, most_s)
+        if job.wish is not None:
+            rule = job.spec.checkpoint
+            left_s = min(left_s, STOPS_WITHIN_S)
+            late_s = min(late_s, GRACE_S if rule is None else rule.grace_s)
+        return Release(self.now + left_s, self.now + max(left_s, late_s), job)
+
+
+def run_s(job: Job, placement: Placement, free: Free, durations: Durations) -> Seconds:
+    """Return how long the job is expected to run at a place, beside those that sit there."""
+    here = [d for d in free.devices if d.device.id in placement.devices]
+    if not here:
+        return speeds.run_s(job, None, 0, durations)
+    itself = 1 if job.placement == placement else 0
+    return max(speeds.run_s(job, d.device.model, d.jobs - itself, durations) for d in here)
+
+
+def asked(job: Job) -> JobSpec:
+    """Return the job's spec with what it needs now."""
+    return job.spec if job.grown is None else job.spec.but(resources=job.grown)
+
+
+class Whole:
+    """Where jobs could run if none of ours did, on nodes that take jobs now; asked for a few."""
+
+    def __init__(self, nodes: Iterable[Node], sightings: Mapping[str, Sighting]) -> None:
+        self._ready = [node for node in nodes if node.state is NodeState.READY]
+        self._sightings = sightings
+        self._empty: Mapping[str, Free] | None = None
+        self._nodes: dict[str, tuple[str, ...]] = {}
+
+    @property
+    def count(self) -> int:
+        """Return how many nodes take jobs."""
+        return len(self._ready)
+
+    def nodes(self, job: Job) -> tuple[str, ...]:
+        """Return the ids of the nodes that could take the job, in their order."""
+        found = self._nodes.get(job.demand)
+        if found is None:
+            if self._empty is None:
+                self._empty = free_capacity(self._ready, (), self._sightings)
+            found = self._nodes[job.demand] = tuple(
+                name
+                for name, room in self._empty.items()
+                if isinstance(fit(asked(job), room), Placement)
+            )
+        return found
