@@ -8,6 +8,7 @@ from cloudwhale.control.arrivals import Found
 from cloudwhale.control.effects import Effects, Key, Result
 from cloudwhale.control.executor import Executor, Posted, SecretUnusable
 from cloudwhale.control.reports import Reading
+from cloudwhale.control.sightings import differ
 from cloudwhale.control.timeline import JUMP_S, Timeline
 from cloudwhale.control.watcher import Machines, Mail, Watcher
 from cloudwhale.model import event as e
@@ -62,7 +63,7 @@ class Controller:
         self._chosen = chosen
         self.epoch = epoch
         self._planned_version = -1
-        self._planned_alive: Mapping[str, bool | None] = {}
+        self._planned_with: Mapping[str, Sighting] = {}
         self._look_again_at: Instant | None = None
         self._last_tick_at: Instant | None = None
         self._incident = ""
@@ -188,7 +189,7 @@ class Controller:
         retry_at = self._effects.retry_at()
         if retry_at is not None and world.now >= retry_at:
             return True
-        return _alive(world.sightings) != self._planned_alive
+        return differ(self._planned_with, world.sightings)
 
     def _decide(self, world: World) -> None:
         made = plan(world, self._chosen.policies)
@@ -202,7 +203,7 @@ class Controller:
             self._executor.carry_out(made, world, self._effects, self.epoch)
         self._effects.forget_unwanted(world.now)
         self._look_again_at = made.look_again_at
-        self._planned_alive = _alive(world.sightings)
+        self._planned_with = world.sightings
         self._planned_version = settled_at
 
     def _is_refused(self, made: p.Plan, world: World) -> bool:
@@ -254,10 +255,6 @@ def _posted(key: Key, posted: Posted, now: Instant) -> Iterable[e.Event]:
     if key.verb == "stop":
         return [e.StopPosted(at=now, job=key.subject, attempt=key.attempt, number=posted.number)]
     return []  # the order to leave: nothing waits for it
-
-
-def _alive(sightings: Mapping[str, Sighting]) -> Mapping[str, bool | None]:
-    return {name: seen.agent_alive for name, seen in sightings.items()}
 
 
 def _as_json(sightings: Mapping[str, Sighting]) -> str:

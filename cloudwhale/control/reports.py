@@ -9,9 +9,9 @@ from pydantic import ValidationError
 from cloudwhale.mailbox import documents as d
 from cloudwhale.model import event as e
 from cloudwhale.model.job import HOLDS_A_PLACE, Job, JobState
-from cloudwhale.model.node import Node, NodeState
+from cloudwhale.model.node import Measured, Node, NodeState
 from cloudwhale.model.reason import Code, Reason
-from cloudwhale.model.units import Instant
+from cloudwhale.model.units import GiB, Instant
 from cloudwhale.model.world import World
 from cloudwhale.planning.lifecycle import apply
 from cloudwhale.planning.outcome import End, meaning
@@ -41,6 +41,8 @@ class Reading:
         """Agents that report although their nodes are not known, by the node's name."""
         self.said_at: dict[str, Instant] = {}
         """When each node's newest report was written, by its own clock."""
+        self.measured: dict[str, Measured] = {}
+        """What is used of each node, as its newest heartbeat says."""
 
     def events(self, node: str, body: bytes) -> tuple[e.Event, ...]:
         """Return the events that one document means; a heartbeat means none."""
@@ -50,6 +52,8 @@ class Reading:
             return (self._noted(node, Code.CANNOT_ACT, f"unreadable report: {error}"),)
         self.fence = max(self.fence, getattr(report, "fence", 0))
         self.said_at[node] = report.at
+        if isinstance(report, d.Heartbeat) and report.measured is not None:
+            self.measured[node] = report.measured
         found = tuple(self._meaning(node, report))
         for event in found:
             self._remember(event)
@@ -166,7 +170,7 @@ class Reading:
             case d.AttemptEnded():
                 end = End(
                     attempt, report.how, report.exit_code, report.says, report.unsaved_s,
-                    report.ran_s,
+                    report.ran_s, report.peaks, self._device_gib(job),
                 )  # fmt: skip
                 return cast(e.Event, meaning(job, end, at))
             case d.OrderRefused(code=Code.START_FAILED):
@@ -180,6 +184,15 @@ class Reading:
                 return self._noted(job.id, report.code, report.says)
             case _:
                 raise TypeError(f"a report without a meaning: {report!r}")
+
+    def _device_gib(self, job: Job) -> GiB | None:
+        """Return the nominal memory of the smallest device that a job was given."""
+        place = job.placement
+        node = None if place is None else self._nodes.get(place.node)
+        if node is None or place is None:
+            return None
+        given = (one.memory_gib for one in node.facts.devices if one.id in place.devices)
+        return min(given, default=None)
 
     def _noted(self, subject: str, code: Code, says: str) -> e.Noted:
         return e.Noted(at=self._now, subject=subject, reason=Reason(code=code, says=says))

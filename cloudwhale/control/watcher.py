@@ -11,7 +11,7 @@ from cloudwhale.control.reports import Reading
 from cloudwhale.mailbox.box import Box, inbox_from
 from cloudwhale.mailbox.objects import Objects
 from cloudwhale.model import event as e
-from cloudwhale.model.node import Node
+from cloudwhale.model.node import Measured, Node
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.model.world import Sighting, World
 from cloudwhale.spi.provider import Machine, Provider
@@ -70,6 +70,7 @@ class Watcher:
         self._listened_at: dict[str, Instant] = {}
         """When each inbox was last read to its end."""
         self._alive: dict[str, bool] = {}
+        self._measured: dict[str, Measured] = {}
         self._looked_at: Instant | None = None
         self._read_at: Instant | None = None
         self._unseen = {Key("look", name) for name in providers}
@@ -164,6 +165,8 @@ class Watcher:
         if 0 < known < mail.first - 1:
             events += reading.missing(mail.node, known + 1, mail.first - 1)
         events += [event for body in fresh for event in reading.events(mail.node, body)]
+        if mail.node in reading.measured:
+            self._measured[mail.node] = reading.measured[mail.node]
         events += self._off_clock(mail, reading, empty_at, now)
         noted_at = self._noted_at.setdefault(mail.node, now)
         if events or now - noted_at >= NOTE_READ_AFTER_S:
@@ -220,6 +223,7 @@ class Watcher:
                 node=name,
                 heard_at=min(now, self._heard_at.setdefault(name, now) + self._deaf_s(name, now)),
                 agent_alive=self._alive.get(name),
+                measured=self._measured.get(name),
             )
             for name in world.nodes
         }

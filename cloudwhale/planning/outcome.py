@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 
 from cloudwhale.model import event as e
-from cloudwhale.model.job import Ending, Job, RetryCause, Wish
+from cloudwhale.model.job import Ending, Job, Peaks, RetryCause, Wish
 from cloudwhale.model.reason import Code, Reason
-from cloudwhale.model.units import Instant, Seconds
+from cloudwhale.model.units import GiB, Instant, Seconds
+from cloudwhale.planning.growth import GROWS_MOST, OF_MEMORY, Grown, growth
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,9 @@ class End:
     unsaved_s: Seconds
     ran_s: Seconds | None = None
     """None when nobody measured it."""
+    peaks: Peaks = Peaks()
+    device_gib: GiB | None = None
+    """Nominal memory of the smallest device that it had; None: it had none, or nobody knows."""
 
 
 _CODES: dict[Ending, Code] = {
@@ -62,6 +66,9 @@ _REMEDIES: dict[Code, str] = {
     Code.COMMAND_NOT_FOUND: "install it in `setup`, or give its whole path in `command`",
     Code.SETUP_FAILED: "see `cloudwhale logs {job}`; mend `setup`",
     Code.OUT_OF_MEMORY: "ask for more in resources.memory",
+    Code.GPU_OUTGROWN: "ask for more in resources.gpu.memory, or for GPUs of its own",
+    Code.GPU_OUT_OF_MEMORY: "ask for more in resources.gpu.memory, or make the job smaller",
+    Code.DEVICE_LOST: "nothing, once another GPU is free; see `dmesg` on the node",
     Code.DISK_FULL: "free disk on the node, or ask for resources.disk so that another is chosen",
     Code.SHIM_LOST: "nothing: somebody killed the process that watches the job",
     Code.RESTORE_FAILED: "nothing: the next try restores again; see `cloudwhale logs {job}`",
@@ -71,7 +78,7 @@ _REMEDIES: dict[Code, str] = {
 
 def meaning(job: Job, end: End, at: Instant) -> e.Leaves:
     """Return the event that the end of the job's attempt leads to."""
-    return _meaning(job, end, at).but(ran_s=end.ran_s)
+    return _meaning(job, end, at).but(ran_s=end.ran_s, peaks=end.peaks)
 
 
 def _meaning(job: Job, end: End, at: Instant) -> e.Leaves:
@@ -88,7 +95,38 @@ def _meaning(job: Job, end: End, at: Instant) -> e.Leaves:
         return e.GaveWay(
             at=at, job=job.id, attempt=end.attempt, reason=reason, lost_s=end.unsaved_s
         )
+    if end.how in OF_MEMORY and job.spec.retry.max > 0:
+        return _grown(job, end, at) or _failed_or_retried(job, end, at)
     return _failed_or_retried(job, end, at)
+
+
+def _grown(job: Job, end: End, at: Instant) -> e.Failed | e.Retried | None:
+    """Start it again with more memory, at once: waiting would change nothing.
+
+    None when nobody knows how much it had or used: then its retry rule decides.
+    """
+    found = growth(job, end.how, end.peaks, end.device_gib)
+    if found is None:
+        return None
+    code, says = _CODES[end.how], end.says or f"its process ended with {end.exit_code}"
+    if isinstance(found, Grown) and job.grows < GROWS_MOST:
+        reason = Reason(
+            code=code,
+            says=f"{says}; {found.says}, growth {job.grows + 1} of {GROWS_MOST}",
+            change="a place that has so much",
+        )
+        return e.Retried(
+            at=at, job=job.id, attempt=end.attempt, exit_code=end.exit_code, reason=reason,
+            not_before=at, lost_s=end.unsaved_s, grown=found.wants,
+        )  # fmt: skip
+    if isinstance(found, Grown):
+        says, change = f"{says}; it has grown {job.grows} times", _remedy(code, job)
+    else:
+        says, change = f"{says}; {found.says}", found.change
+    reason = Reason(code=code, says=says, change=change)
+    return e.Failed(
+        at=at, job=job.id, attempt=end.attempt, exit_code=end.exit_code, reason=reason
+    )  # fmt: skip
 
 
 def _asked(code: Code, what: str, end: End) -> Reason:
