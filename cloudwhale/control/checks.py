@@ -7,7 +7,7 @@ from contextlib import closing
 
 from cloudwhale.control.desk import mailbox_url, policies, providers
 from cloudwhale.control.store import database_url, open_store
-from cloudwhale.host import Hierarchies, check_gpus
+from cloudwhale.host import Hierarchies, check_docker, check_gpus
 from cloudwhale.mailbox.objects import open_objects
 from cloudwhale.settings import Settings
 from cloudwhale.spi.errors import CloudwhaleError
@@ -18,7 +18,7 @@ SHELL = "/bin/bash"
 
 def checks(settings: Settings) -> Sequence[Check]:
     """Look at everything that jobs need here; takes a second at most."""
-    rows = [_python(), _shell(), _groups(), check_gpus(settings.devices)]
+    rows = [_python(), _shell(), _groups(), check_gpus(settings.devices), check_docker()]
     rows += [row for provider in providers(settings).values() for row in provider.check()]
     return [*rows, _database(settings), _mailbox(settings), _policies(settings)]
 

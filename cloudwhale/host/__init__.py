@@ -1,5 +1,6 @@
 """This host: what it has for jobs, what its user says of it, what its drivers tell."""
 
+from cloudwhale.host.containers import check_docker, images_here, runtimes
 from cloudwhale.host.facts import facts
 from cloudwhale.host.gpus import check_gpus
 from cloudwhale.host.groups import Hierarchies, text_of
@@ -18,9 +19,12 @@ __all__ = [
     "HostOptions",
     "add_arguments",
     "as_arguments",
+    "check_docker",
     "check_gpus",
     "declared",
     "facts",
+    "images_here",
     "options_from",
+    "runtimes",
     "text_of",
 ]

@@ -4,6 +4,7 @@ import os
 import shutil
 from pathlib import Path
 
+from cloudwhale.host.containers import images_here, runtimes
 from cloudwhale.host.gpus import gpus_here
 from cloudwhale.host.groups import Hierarchies
 from cloudwhale.host.options import HostOptions, declared
@@ -16,7 +17,7 @@ BYTES_PER_GIB = 2**30
 def facts(folder: Path, options: HostOptions) -> Facts:
     """Return what this host has for jobs that are kept in a folder."""
     hierarchies = Hierarchies.of_this_process()
-    gpus = gpus_here()
+    gpus, images = gpus_here(), images_here()
     return Facts(
         cpu=_cpu(options.cpu, hierarchies),
         memory_gib=_memory_gib(options.memory_gib, hierarchies),
@@ -25,6 +26,8 @@ def facts(folder: Path, options: HostOptions) -> Facts:
         links=gpus.links,
         labels=options.labels,
         mounts=("/",),
+        runtimes=runtimes(images),
+        images=images or (),
     )
 
 
