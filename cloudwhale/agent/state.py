@@ -1,5 +1,6 @@
 """What an agent knows: frozen, replaced by its duty, rebuilt from its folder after a restart."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -59,7 +60,7 @@ class Attempt:
     peaks: Peaks = Peaks()
     kept_peaks: Peaks = Peaks()
     """What its folder remembers of them."""
-    peaks_kept_at: Instant = 0.0
+    peaks_kept_at: Instant = -math.inf
 
     @property
     def key(self) -> Key:
