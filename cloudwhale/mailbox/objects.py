@@ -2,8 +2,9 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import timedelta
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import unquote, urlparse
 
 from obstore.exceptions import AlreadyExistsError, BaseError
@@ -12,9 +13,14 @@ from obstore.store import LocalStore, MemoryStore, ObjectStore, from_url
 from cloudwhale.model.units import Instant
 from cloudwhale.spi.errors import SettingsError, StoreUnusable
 
+if TYPE_CHECKING:
+    from obstore.store import RetryConfig
+
 PART_BYTES = 8 << 20  # S3 wants parts of 5 MiB or more; eight keeps memory low and rates high
 READ_BYTES = 1 << 20  # of a local file at once: large enough to be fast, small enough to forget
 REMOTE = ("s3", "gs")
+RETRY: "RetryConfig" = {"max_retries": 3, "retry_timeout": timedelta(seconds=15)}
+"""Who waits for the store tries again by itself, and has other things to do meanwhile."""
 
 
 class Unreadable(Exception):
@@ -204,7 +210,7 @@ def open_objects(url: str) -> StoreObjects:
     if parts.scheme not in REMOTE or not parts.netloc:
         raise _no_store(url)
     try:
-        return StoreObjects(from_url(url))
+        return StoreObjects(from_url(url, retry_config=RETRY))
     except (BaseError, ValueError) as error:
         raise _no_store(url, f": {str(error).splitlines()[0]}") from error
 
@@ -228,6 +234,6 @@ def _no_store(url: str, because: str = "") -> SettingsError:
 
 def _unusable(verb: str, key: str, error: Exception) -> StoreUnusable:
     return StoreUnusable(
-        f"cannot {verb} {key} in the mailbox: {error}",
+        f"cannot {verb} {key} in the mailbox: {str(error).splitlines()[0]}",
         "Is the folder or bucket there, writable, and not full?",
     )

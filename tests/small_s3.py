@@ -1,0 +1,189 @@
+"""A small object store over HTTP that speaks as much of S3 as a mailbox needs; unsigned, in memory.
+
+Run as `python small_s3.py ADDRESS PORT_FILE`, it serves every bucket until it is ended. Time for
+documents comes from this machine's clock, in whole seconds, as with the real one.
+"""
+
+import re
+import sys
+import threading
+from email.utils import formatdate
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs, quote, unquote, urlsplit
+from xml.sax.saxutils import escape
+
+from cloudwhale.clock import SystemClock, iso
+
+CLOCK = SystemClock()
+
+
+class Shelf:
+    """What is stored: bodies and times, by path."""
+
+    def __init__(self) -> None:
+        self.turn = threading.Lock()
+        self.objects: dict[str, tuple[bytes, float]] = {}
+        self.uploads: dict[str, dict[int, bytes]] = {}
+
+
+class Server(ThreadingHTTPServer):
+    """The server with its shelf."""
+
+    daemon_threads = True
+
+    def __init__(self, address: tuple[str, int]) -> None:
+        self.shelf = Shelf()
+        super().__init__(address, Clerk)
+
+
+class Clerk(BaseHTTPRequestHandler):
+    """Answers one connection."""
+
+    protocol_version = "HTTP/1.1"
+    server: Server
+
+    def log_message(self, format: str, *words: object) -> None:
+        """Say nothing."""
+
+    def _asked(self) -> tuple[str, dict[str, str]]:
+        parts = urlsplit(self.path)
+        fields = parse_qs(parts.query, keep_blank_values=True)
+        return unquote(parts.path).strip("/"), {name: found[0] for name, found in fields.items()}
+
+    def _body(self) -> bytes:
+        length = self.headers.get("Content-Length")
+        return self.rfile.read(int(length)) if length else b""
+
+    def _answer(self, status: int, body: bytes = b"", **headers: str) -> None:
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
+        if status != 204 and "Content_Length" not in headers:
+            self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def _error(self, status: int, code: str) -> None:
+        self._answer(status, f"<Error><Code>{code}</Code></Error>".encode())
+
+    # -- verbs -------------------------------------------------------------------------------
+
+    def do_PUT(self) -> None:
+        """Store an object, or a part of one."""
+        key, fields = self._asked()
+        body, shelf = self._body(), self.server.shelf
+        with shelf.turn:
+            if "partNumber" in fields:
+                shelf.uploads[fields["uploadId"]][int(fields["partNumber"])] = body
+            elif self.headers.get("If-None-Match") == "*" and key in shelf.objects:
+                return self._error(412, "PreconditionFailed")
+            else:
+                shelf.objects[key] = (body, float(int(CLOCK.now())))
+        self._answer(200, ETag='"0"')
+        return None
+
+    def do_POST(self) -> None:
+        """Begin or complete an upload in parts, or delete several objects."""
+        key, fields = self._asked()
+        body, shelf = self._body(), self.server.shelf
+        with shelf.turn:
+            if "delete" in fields:
+                bucket = key.split("/", 1)[0]
+                names = re.findall(r"<Key>(.*?)</Key>", body.decode())
+                for name in names:
+                    shelf.objects.pop(f"{bucket}/{name}", None)
+                gone = "".join(f"<Deleted><Key>{name}</Key></Deleted>" for name in names)
+                said = f"<DeleteResult>{gone}</DeleteResult>"
+            elif "uploads" in fields:
+                name = f"upload-{len(shelf.uploads)}"
+                shelf.uploads[name] = {}
+                said = (
+                    "<InitiateMultipartUploadResult><Bucket>b</Bucket><Key>k</Key>"
+                    f"<UploadId>{name}</UploadId></InitiateMultipartUploadResult>"
+                )
+            else:
+                parts = shelf.uploads.pop(fields["uploadId"])
+                whole = b"".join(part for _, part in sorted(parts.items()))
+                shelf.objects[key] = (whole, float(int(CLOCK.now())))
+                said = (
+                    "<CompleteMultipartUploadResult><Location>l</Location><Bucket>b</Bucket>"
+                    '<Key>k</Key><ETag>"0"</ETag></CompleteMultipartUploadResult>'
+                )
+        self._answer(200, said.encode(), Content_Type="application/xml")
+
+    def do_DELETE(self) -> None:
+        """Remove an object, or give up an upload."""
+        key, _ = self._asked()
+        with self.server.shelf.turn:
+            self.server.shelf.objects.pop(key, None)
+        self._answer(204)
+
+    def do_HEAD(self) -> None:
+        """Say how an object is."""
+        self.do_GET()
+
+    def do_GET(self) -> None:
+        """Return an object, or a list."""
+        key, fields = self._asked()
+        if "list-type" in fields:
+            return self._answer(200, self._list(key, fields), Content_Type="application/xml")
+        with self.server.shelf.turn:
+            found = self.server.shelf.objects.get(key)
+        if found is None:
+            return self._error(404, "NoSuchKey")
+        body, at = found
+        told = {"Last_Modified": formatdate(at, usegmt=True), "ETag": '"0"'}
+        wanted = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
+        if wanted is None:
+            return self._answer(200, body, Content_Length=str(len(body)), **told)
+        first, last = int(wanted[1]), min(int(wanted[2] or len(body)), len(body) - 1)
+        piece = body[first : last + 1]
+        told["Content_Range"] = f"bytes {first}-{last}/{len(body)}"
+        return self._answer(206, piece, Content_Length=str(len(piece)), **told)
+
+    def _list(self, bucket: str, fields: dict[str, str]) -> bytes:
+        prefix, by = fields.get("prefix", ""), fields.get("delimiter", "")
+        with self.server.shelf.turn:
+            rows = sorted(self.server.shelf.objects.items())
+        contents, folders = "", set[str]()
+        for path, (body, at) in rows:
+            name = path.removeprefix(f"{bucket}/")
+            if not path.startswith(f"{bucket}/{prefix}"):
+                continue
+            rest = name[len(prefix) :]
+            if by and by in rest:
+                folders.add(prefix + rest.split(by)[0] + by)
+                continue
+            contents += (
+                f"<Contents><Key>{escape(name)}</Key><LastModified>{iso(at)}</LastModified>"
+                f'<ETag>"0"</ETag><Size>{len(body)}</Size></Contents>'
+            )
+        common = "".join(
+            f"<CommonPrefixes><Prefix>{escape(folder)}</Prefix></CommonPrefixes>"
+            for folder in sorted(folders)
+        )
+        return (
+            f"<ListBucketResult><Name>{quote(bucket)}</Name><IsTruncated>false</IsTruncated>"
+            f"{contents}{common}</ListBucketResult>"
+        ).encode()
+
+
+def environment(address: str, port: int) -> dict[str, str]:
+    """Return what makes an S3 client use this store."""
+    return {
+        "AWS_ENDPOINT": f"http://{address}:{port}",
+        "AWS_ALLOW_HTTP": "true",
+        "AWS_ACCESS_KEY_ID": "nobody",
+        "AWS_SECRET_ACCESS_KEY": "nothing",
+        "AWS_REGION": "us-east-1",
+    }
+
+
+if __name__ == "__main__":
+    serving = Server((sys.argv[1], 0))
+    note = Path(sys.argv[2])
+    note.with_suffix(".new").write_text(str(serving.server_address[1]))
+    note.with_suffix(".new").rename(note)
+    serving.serve_forever()
