@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from cloudwhale.model.job import Placement
 from cloudwhale.model.plan import Scored
 from cloudwhale.model.reason import Refusal
 from cloudwhale.planning.ground import Ground, Seat
@@ -47,6 +48,10 @@ class Board(Protocol):
         """Return the node with the best place but for one node."""
         ...
 
+    def could(self, need: int) -> Sequence[int]:
+        """Return the nodes where a need would fit if nobody had been seated in this round."""
+        ...
+
     def scored(self, seats: Sequence[Seat]) -> Sequence[Scored]:
         """Return what each of the seated has, in the company that it ended up in."""
         ...
@@ -81,6 +86,11 @@ class SmallBoard:
     def rivals(self, seats: Sequence[Seat]) -> Sequence[tuple[Scored, ...]]:
         """Return the best three places on other nodes of each of the seated."""
         return [self._rivals(seat) for seat in seats]
+
+    def could(self, need: int) -> Sequence[int]:
+        """Return the nodes where a need would fit if nobody had been seated in this round."""
+        places = enumerate(self.ground.before)
+        return [n for n, song in places if isinstance(self.ground.place(need, song), Placement)]
 
     def scored(self, seats: Sequence[Seat]) -> Sequence[Scored]:
         """Return what each of the seated has."""

@@ -169,7 +169,7 @@ def _gpu_now(spec: JobSpec, free: Free) -> Refusal | None:
     suitable = [d for d in free.devices if suits(spec, d.device)]
     most_share = max(d.share for d in suitable)
     most_memory = max(d.memory_gib for d in suitable)
-    needs = device_memory_taken(spec.resources, suitable[0].device)
+    needs = min(device_memory_taken(spec.resources, d.device) for d in suitable)
     code, shortfall = Code.GPU_COUNT, 1 - have / gpu.count
     if _without_foreign(spec, suitable) >= gpu.count:
         code = Code.GPU_IN_USE
@@ -244,13 +244,11 @@ _AMOUNTS: tuple[tuple[str, str, Code, Callable[[JobSpec], float | None]], ...] =
     ("disk_gib", "GiB of disk", Code.DISK, lambda spec: spec.resources.disk_gib),
 )
 
+RULE_FILTERS: tuple[Filter, ...] = (_market, _excluded, _labels, _mounts, _runtime, _gang)
+"""What is said of nodes rather than of what they have."""
+
 NEVER_FILTERS: tuple[Filter, ...] = (
-    _market,
-    _excluded,
-    _labels,
-    _mounts,
-    _runtime,
-    _gang,
+    *RULE_FILTERS,
     _gpu_model,
     _gpu_count,
     *(_amount_ever(*amount) for amount in _AMOUNTS),

@@ -30,10 +30,13 @@ class Ground:
         self.taste = taste
         self.songs = list(songs)
         """What is free on each node now; the nodes are in the order of their ids."""
-        self._before = tuple(songs)
+        self.before = tuple(songs)
+        """What was free before anybody was seated."""
         self.seats: list[tuple[Seat, ...]] = [() for _ in songs]
         """Who was seated on each node in this round, in that order."""
         self._worth: dict[int, float] = {}
+        self.changed: set[int] = set()
+        """Nodes whose songs are others than when somebody last cleared this."""
 
     def place(self, need: int, song: Song) -> Placement | Refusal:
         """Return the devices that a need would get on a node in some state, or why none."""
@@ -51,23 +54,23 @@ class Ground:
         """Give a job a place that it fits."""
         self.songs[seat.node] = self._with(self.songs[seat.node], seat)
         self.seats[seat.node] += (seat,)
-        self._worth.pop(seat.node, None)
+        self._is_changed(seat.node)
 
     def rise(self, seat: Seat) -> None:
         """Take a job's place away again."""
         self.songs[seat.node] = self.without(seat.node, (seat,))
         self.seats[seat.node] = tuple(one for one in self.seats[seat.node] if one != seat)
-        self._worth.pop(seat.node, None)
+        self._is_changed(seat.node)
 
     def restore(self, node: int, seats: tuple[Seat, ...]) -> None:
         """Seat exactly these on a node, as they were before."""
         self.seats[node] = seats
         self.songs[node] = self.without(node, ())
-        self._worth.pop(node, None)
+        self._is_changed(node)
 
     def without(self, node: int, gone: Collection[Seat]) -> Song:
         """Return a node's song as it would be if some had not been seated there."""
-        song = self._before[node]
+        song = self.before[node]
         for seat in self.seats[node]:
             if seat not in gone:
                 song = self._with(song, seat)
@@ -86,6 +89,10 @@ class Ground:
             self._worth[node] = found
         return found
 
+    def _is_changed(self, node: int) -> None:
+        self._worth.pop(node, None)
+        self.changed.add(node)
+
     def _with(self, song: Song, seat: Seat) -> Song:
         need, placement = self.needs[seat.need], seat.placement
         left = song.left
@@ -101,4 +108,4 @@ class Ground:
     def _run_s(self, need: Need, song: Song, placement: Placement) -> float:
         given = placement.devices
         device = next((d for d in song.free.devices if given and d.device.id == given[0]), None)
-        return run_at(need, device, self.taste)[0]
+        return run_at(need, device)[0]

@@ -24,7 +24,7 @@ class Effort:
 def make_room(rank: int, need: int, board: Board, effort: Effort) -> bool:
     """Seat a job that fits nowhere by moving one other to its next best place; say if it worked."""
     ground = board.ground
-    for node in range(len(ground.songs)):
+    for node in board.could(need) if effort.to_make_room > 0 else ():
         for seat in ground.seats[node]:
             if effort.to_make_room <= 0:
                 return False

@@ -1,7 +1,125 @@
-"""The same board for many needs and nodes."""
+"""The board for many needs and nodes: totals in a matrix, of which only what changed is redone."""
 
-from cloudwhale.planning.board import SmallBoard
+from collections.abc import Sequence
+
+import numpy as np
+
+from cloudwhale.model.node import Device
+from cloudwhale.model.plan import Scored
+from cloudwhale.planning.board import Top
+from cloudwhale.planning.columns import Floats, Ints
+from cloudwhale.planning.ground import Ground, Seat
+from cloudwhale.planning.refusals import Verdict
+from cloudwhale.planning.sight import Sight
+from cloudwhale.planning.tallies import verdicts_of
+
+MOST_ROWS = 512
+"""Needs whose totals are kept at once: those of two windows."""
+
+NODES_A_SEAT = 32
+"""For so many nodes one more job is seated at once: they rarely want the same."""
+
+NO_PLACE = -np.inf
 
 
-class LargeBoard(SmallBoard):
-    """The same board for many needs and nodes."""
+class LargeBoard:
+    """Totals of needs on nodes, kept as they were asked for and renewed where the ground moved."""
+
+    def __init__(self, ground: Ground, devices: Sequence[Device]) -> None:
+        self.ground = ground
+        self._sight = Sight(ground, devices)
+        self._nodes = np.arange(len(ground.songs))
+        self._row_of: dict[int, int] = {}
+        self._needs = np.zeros(MOST_ROWS, dtype=np.int64)
+        self._totals = np.full((MOST_ROWS, len(ground.songs)), NO_PLACE)
+        self._best = np.zeros(MOST_ROWS, dtype=np.int64)
+        self._first = np.full(MOST_ROWS, NO_PLACE)
+        self._second = np.full(MOST_ROWS, NO_PLACE)
+        self._second_node = np.zeros(MOST_ROWS, dtype=np.int64)
+
+    @property
+    def at_once(self) -> int:
+        """Return how many jobs may be seated before the totals are looked at again."""
+        return max(1, len(self.ground.songs) // NODES_A_SEAT)
+
+    def tops(self, needs: Sequence[int]) -> Sequence[Top | None]:
+        """Return the best place of each need."""
+        self._renew()
+        rows = self._rows(needs)
+        best, first, second = self._best[rows], self._first[rows], self._second[rows]
+        found = zip(best.tolist(), first.tolist(), second.tolist(), strict=True)
+        return [
+            None if one == NO_PLACE else Top(node, one, None if two == NO_PLACE else two)
+            for node, one, two in found
+        ]
+
+    def best(self, need: int, other_than: int | None) -> int | None:
+        """Return the node with the best place but for one node."""
+        self._renew()
+        totals = self._totals[self._rows([need])[0]]
+        if other_than is not None:
+            totals = totals.copy()
+            totals[other_than] = NO_PLACE
+        best = int(totals.argmax())
+        return None if totals[best] == NO_PLACE else best
+
+    def could(self, need: int) -> Sequence[int]:
+        """Return the nodes where a need would fit if nobody had been seated in this round."""
+        return np.flatnonzero(self._sight.fitted(need)).tolist()
+
+    def scored(self, seats: Sequence[Seat]) -> Sequence[Scored]:
+        """Return what each of the seated has."""
+        return self._sight.scored(seats)
+
+    def rivals(self, seats: Sequence[Seat]) -> Sequence[tuple[Scored, ...]]:
+        """Return the best three places on other nodes of each of the seated."""
+        self._renew()
+        return self._sight.rivals(seats)
+
+    def verdicts(self, asked: Sequence[tuple[int, int | None]]) -> Sequence[Verdict]:
+        """Return why the nodes refuse each need."""
+        self._renew()
+        return verdicts_of(asked, self._sight)
+
+    def _rows(self, needs: Sequence[int]) -> Ints:
+        """Return the rows of some needs, after working out those that are new."""
+        new = [need for need in needs if need not in self._row_of]
+        if len(self._row_of) + len(new) > MOST_ROWS:
+            self._row_of.clear()
+            new = list(needs)
+        if new:
+            start = len(self._row_of)
+            rows = np.arange(start, start + len(new))
+            self._row_of |= dict(zip(new, range(start, start + len(new)), strict=True))
+            self._needs[rows] = new
+            self._totals[rows] = self._sight.totals(self._needs[rows], self._nodes)
+            self._find_best(rows)
+        return np.array([self._row_of[need] for need in needs], dtype=np.int64)
+
+    def _renew(self) -> None:
+        """Work out again what the ground's changes have changed."""
+        if not self.ground.changed:
+            return
+        nodes = np.array(sorted(self.ground.changed))
+        self.ground.changed.clear()
+        self._sight.look_again(nodes)
+        rows = np.arange(len(self._row_of))
+        if not len(rows):
+            return
+        new = self._sight.totals(self._needs[rows], nodes)
+        self._totals[rows[:, None], nodes[None, :]] = new
+        touched = np.zeros(len(self._nodes), dtype=np.bool_)
+        touched[nodes] = True
+        old = touched[self._best[rows]] | touched[self._second_node[rows]]
+        self._find_best(rows[old | (new.max(axis=1) > self._second[rows])])
+
+    def _find_best(self, rows: Ints) -> None:
+        if not len(rows):
+            return
+        totals: Floats = self._totals[rows]
+        each = np.arange(len(rows))
+        best = totals.argmax(axis=1)
+        self._best[rows], self._first[rows] = best, totals[each, best]
+        totals[each, best] = NO_PLACE
+        second = totals.argmax(axis=1)
+        self._second_node[rows], self._second[rows] = second, totals[each, second]

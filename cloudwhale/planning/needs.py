@@ -1,20 +1,23 @@
 """What of a waiting job matters to its place: jobs of one need are judged once."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
+from cloudwhale.model import gpus
 from cloudwhale.model.job import Job, JobSpec, Resources
-from cloudwhale.model.node import Node
+from cloudwhale.model.node import Device, Node
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.planning.durations import Durations
-from cloudwhale.planning.fit import model_suits
+from cloudwhale.planning.fit import model_suits, suits
 from cloudwhale.planning.inventory import Reservation
-from cloudwhale.planning.speeds import run_s
+from cloudwhale.planning.speeds import run_s, speed
 
 # Lengths are rounded up to four steps a doubling: an estimate is never better than a fifth.
 STEPS_A_DOUBLING = 4
+
+YARDSTICK = "A100-40GB"  # any model would do: only ratios are used
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,8 @@ class Need:
     """How long it is expected to run where its speed is 1, rounded up."""
     barred: frozenset[str] = frozenset()
     """Nodes on which it would run into a reservation: there it must fit beside that."""
+    speeds: Mapping[str, float] = field(default_factory=dict[str, float])
+    """How fast it runs on each GPU model that is here and suits it."""
 
     @property
     def wants(self) -> Resources:
@@ -56,6 +61,8 @@ class Needs:
         self._durations = durations
         self._reserved = sorted(reserved.items())
         self._nodes = nodes
+        self.devices = models_of(nodes.values())
+        """One device of each model and size that some node has, by name."""
         self._found: dict[tuple[object, ...], int] = {}
         self.all: list[Need] = []
         """Every need, in the order in which it was first seen."""
@@ -74,7 +81,9 @@ class Needs:
         if number is None:
             number = self._found[key] = len(self.all)
             length_s = float(2.0 ** (step / STEPS_A_DOUBLING))
-            self.all.append(Need(spec_of(job), length_s, barred))
+            wanted = spec_of(job)
+            speeds_here = relative_speeds(wanted, self.devices)
+            self.all.append(Need(wanted, length_s, barred, speeds_here))
         return number
 
     def _barred(self, job: Job) -> frozenset[str]:
@@ -96,3 +105,23 @@ class Needs:
 def spec_of(job: Job) -> JobSpec:
     """Return what the job's file says, with what it has grown to in place of what it asked."""
     return job.spec if job.grown is None else job.spec.but(resources=job.grown)
+
+
+def models_of(nodes: Iterable[Node]) -> tuple[Device, ...]:
+    """Return one device of each model and size that the nodes have, by name."""
+    found = {(d.model, d.memory_gib): d for node in nodes for d in node.facts.devices}
+    return tuple(found[key] for key in sorted(found))
+
+
+def relative_speeds(spec: JobSpec, devices: Sequence[Device]) -> dict[str, float]:
+    """Return how fast a job runs on each model that suits it; nothing for one without GPUs.
+
+    Without a reference nobody knows where its duration holds: on the fastest that is here.
+    """
+    if not spec.resources.gpu.count:
+        return {}
+    models = [device.model for device in devices if suits(spec, device)]
+    if spec.reference is not None or spec.speeds:
+        return {model: speed(spec, model) for model in models}
+    known = {model: gpus.speed(model, YARDSTICK) or 1.0 for model in models}
+    return {model: rate / max(known.values()) for model, rate in known.items()}

@@ -13,7 +13,7 @@ from cloudwhale.planning.improving import Effort
 from cloudwhale.planning.inventory import Free, Reservation
 from cloudwhale.planning.needs import Needs
 from cloudwhale.planning.refusals import Verdict as Verdict
-from cloudwhale.planning.scoring import Song, Taste, cached_on, models_of
+from cloudwhale.planning.scoring import Song, Taste, cached_on
 from cloudwhale.planning.seating import Waiting, seat_class
 from cloudwhale.planning.speeds import left_s
 from cloudwhale.planning.usual import usual
@@ -59,7 +59,7 @@ def pack(classes: Sequence[Sequence[Job]], given: Packing) -> Packed:
     jobs = [job for some in classes for job in some]
     waiting = [Waiting(rank, needs.of(job)) for rank, job in enumerate(jobs)]
     ground = Ground(_songs(given), needs.all, _taste(waiting, needs, given))
-    board = _board(ground)
+    board = _board(ground, needs)
     effort, start = Effort(), 0
     left_out: list[Waiting] = []
     for some in classes:
@@ -69,12 +69,12 @@ def pack(classes: Sequence[Sequence[Job]], given: Packing) -> Packed:
     return Packed(_decisions(jobs, seats, board), _refused(jobs, left_out, board))
 
 
-def _board(ground: Ground) -> Board:
+def _board(ground: Ground, needs: Needs) -> Board:
     if len(ground.needs) * len(ground.songs) <= SMALL:
         return SmallBoard(ground)
     from cloudwhale.planning.large_board import LargeBoard
 
-    return LargeBoard(ground)
+    return LargeBoard(ground, needs.devices)
 
 
 def _songs(given: Packing) -> list[Song]:
@@ -114,7 +114,6 @@ def _taste(waiting: Sequence[Waiting], needs: Needs, given: Packing) -> Taste:
         policy=given.score,
         weights=given.weights if given.weights.keys() & own.keys() else own,
         kinds=usual(demands),
-        devices=models_of([free.node for free in given.free.values()]),
     )
 
 

@@ -1,18 +1,16 @@
 """Weighs the named scores of one place: the reference for what `rooms` does for many."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
-from cloudwhale.model import gpus
-from cloudwhale.model.job import JobSpec, Placement
-from cloudwhale.model.node import Device, Node
+from cloudwhale.model.job import Placement
+from cloudwhale.model.node import Node
 from cloudwhale.model.plan import Scored
 from cloudwhale.model.units import GiB, Seconds
-from cloudwhale.planning.fit import suits
 from cloudwhale.planning.inventory import DeviceFree, Free, device_memory_taken
 from cloudwhale.planning.needs import Need
-from cloudwhale.planning.speeds import speed, throughput
+from cloudwhale.planning.speeds import throughput
 from cloudwhale.planning.usual import Kind, lost_gpus
 from cloudwhale.spi.policy import Room, Score
 
@@ -34,8 +32,6 @@ class Taste:
     """Of each named score that counts."""
     kinds: tuple[Kind, ...] = ()
     """What waiting and usual jobs want."""
-    devices: tuple[Device, ...] = ()
-    """One device of each model that some node has."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -62,6 +58,13 @@ class Song:
         return self.free.node
 
 
+def seen_by(need: Need, song: Song) -> Song:
+    """Return a song as a need sees it: of one with a reservation perhaps only what is beside."""
+    if song.left is None or song.node.id not in need.barred:
+        return song
+    return replace(song, free=song.free.within(song.left))
+
+
 def cached_on(node: Node) -> frozenset[str]:
     """Return all that lies on a node, images that were there before any job included."""
     return frozenset((*node.cached, *(f"image:{name}" for name in node.facts.images)))
@@ -69,7 +72,7 @@ def cached_on(node: Node) -> frozenset[str]:
 
 def scored(need: Need, song: Song, placement: Placement, taste: Taste) -> Scored:
     """Return a place with its named scores and their weighted sum."""
-    row = taste.policy.score(room(need, song, placement, taste))
+    row = taste.policy.score(room(need, seen_by(need, song), placement, taste))
     scores = dict(zip(taste.names, row, strict=True))
     return Scored.model_construct(
         placement=placement, scores=scores, total=weighed(scores, taste.weights)
@@ -86,7 +89,7 @@ def room(need: Need, song: Song, placement: Placement, taste: Taste) -> Room:
     free, wants = song.free, need.wants
     facts, count = free.node.facts, len(placement.devices)
     first = _first_given(free, placement)
-    run_s, soonest_s = run_at(need, first, taste)
+    run_s, soonest_s = run_at(need, first)
     return Room(
         wants_cpu=wants.cpu,
         wants_memory_gib=wants.memory_gib or 0.0,
@@ -126,25 +129,12 @@ def _first_given(free: Free, placement: Placement) -> DeviceFree | None:
     return next(d for d in free.devices if d.device.id == placement.devices[0])
 
 
-def run_at(need: Need, device: DeviceFree | None, taste: Taste) -> tuple[Seconds, Seconds]:
+def run_at(need: Need, device: DeviceFree | None) -> tuple[Seconds, Seconds]:
     """Return how long the job runs on a device beside its neighbours, and at its best place."""
     if device is None:
         return need.length_s, need.length_s
-    speeds = relative_speeds(need.spec, taste.devices)
-    alone_s = need.length_s / speeds[device.device.model]
-    return alone_s / throughput(device.jobs), need.length_s / max(speeds.values())
-
-
-def relative_speeds(spec: JobSpec, devices: Sequence[Device]) -> dict[str, float]:
-    """Return how fast a job runs on each model that suits it.
-
-    Without a reference nobody knows where its duration holds: on the fastest that is here.
-    """
-    models = [device.model for device in devices if suits(spec, device)]
-    if spec.reference is not None or spec.speeds:
-        return {model: speed(spec, model) for model in models}
-    fastest = max(models, key=lambda model: (gpus.speed(model, "A100-40GB") or 0.0, model))
-    return {model: gpus.speed(model, fastest) or 1.0 for model in models}
+    alone_s = need.length_s / need.speeds[device.device.model]
+    return alone_s / throughput(device.jobs), need.length_s / max(need.speeds.values())
 
 
 def fetch_s(need: Need, song: Song) -> Seconds:
@@ -153,9 +143,3 @@ def fetch_s(need: Need, song: Song) -> Seconds:
     gib = sum(IMAGE_GIB for one in missing if one.startswith("image:"))
     gib += sum(INPUT_GIB for one in missing if one.startswith("input:"))
     return gib * 1024 / (song.node.facts.network_mb_s or NETWORK_MB_S)
-
-
-def models_of(nodes: Sequence[Node]) -> tuple[Device, ...]:
-    """Return one device of each model and size that the nodes have, by name."""
-    found = {(d.model, d.memory_gib): d for node in nodes for d in node.facts.devices}
-    return tuple(found[key] for key in sorted(found))

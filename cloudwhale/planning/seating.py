@@ -131,7 +131,7 @@ def _fewest_later(
 ) -> tuple[int, tuple[Seat, ...]] | None:
     """Return the node where the fewest jobs behind this one keep it out, and who they are."""
     found: list[tuple[int, int, tuple[Seat, ...]]] = []
-    for node in range(len(board.ground.songs)):
+    for node in board.could(job.need):
         gone = _later_in_the_way(job, board, node, window)
         if gone is not None:
             found.append((len(gone), node, gone))

@@ -1,0 +1,91 @@
+"""Songs as arrays, a column for each, so that one call of numpy asks all of them."""
+
+import math
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cloudwhale.model.node import Device
+from cloudwhale.planning.devices import in_order, is_plain
+from cloudwhale.planning.inventory import Free
+from cloudwhale.planning.scoring import Song
+
+Floats: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.int64]
+Bools: TypeAlias = NDArray[np.bool_]
+
+DeviceKind: TypeAlias = tuple[str, float]
+"""Model and nominal memory: what decides whether a device suits a job."""
+
+
+class Columns:
+    """What is free in each song; devices lie in the order in which a job would try them."""
+
+    def __init__(self, songs: Sequence[Song], kinds: Sequence[Device]) -> None:
+        count = len(songs)
+        width = max((len(song.free.devices) for song in songs), default=0) or 1
+        self.kind_numbers = {(d.model, d.memory_gib): n for n, d in enumerate(kinds)}
+        self.size, self.width = count, width
+        self.cpu, self.memory, self.disk = (np.zeros(count) for _ in range(3))
+        self.disk_io, self.network, self.busy_s = (np.zeros(count) for _ in range(3))
+        self.share, self.gpu_gib = np.full((count, width), -1.0), np.full((count, width), -1.0)
+        self.packs_gib = np.full((count, width), 1.0)
+        self.foreign_gib, self.sm = np.zeros((count, width)), np.zeros((count, width))
+        self.jobs = np.zeros((count, width))
+        self.kind = np.full((count, width), len(kinds), dtype=np.int64)
+        """Number of each device's kind; one more than there are where there is no device."""
+        self.ids: list[tuple[str, ...]] = [()] * count
+        self.is_plain = np.ones(count, dtype=np.bool_)
+        """Whether a job's devices are simply the first open ones."""
+        self._totals(songs)
+        for column, song in enumerate(songs):
+            self.write(column, song.free, song.busy_s)
+
+    def _totals(self, songs: Sequence[Song]) -> None:
+        facts = [song.node.facts for song in songs]
+        self.all_cpu = np.array([one.cpu for one in facts])
+        self.all_memory = np.array([one.memory_gib for one in facts])
+        self.all_disk = np.array([one.disk_gib for one in facts])
+        self.all_gpus = np.array([float(len(one.devices)) for one in facts])
+        self.all_gpu_gib = np.array([sum(d.packs_gib for d in one.devices) for one in facts])
+
+    def write(self, column: int, free: Free, busy_s: float) -> None:
+        """Take over what is free in a song now."""
+        facts = free.node.facts
+        self.cpu[column], self.memory[column] = free.cpu, free.memory_gib
+        self.disk[column], self.busy_s[column] = free.disk_gib, busy_s
+        self.disk_io[column] = math.inf if free.disk_io_mb_s is None else free.disk_io_mb_s
+        self.network[column] = math.inf if free.network_mb_s is None else free.network_mb_s
+        if not free.devices:
+            return
+        devices = in_order(free.devices, facts.links) if len(free.devices) > 1 else free.devices
+        rows = [
+            (
+                d.share, d.memory_gib, d.device.packs_gib, d.foreign_gib, d.sm, d.jobs,
+                self.kind_numbers[d.device.model, d.device.memory_gib],
+            )
+            for d in devices
+        ]  # fmt: skip
+        block = np.array(rows).T
+        there = slice(0, len(rows))
+        self.share[column, there], self.gpu_gib[column, there] = block[0], block[1]
+        self.packs_gib[column, there], self.foreign_gib[column, there] = block[2], block[3]
+        self.sm[column, there], self.jobs[column, there] = block[4], block[5]
+        self.kind[column, there] = block[6]
+        self.ids[column] = tuple(d.device.id for d in devices)
+        self.is_plain[column] = is_plain(free.devices, facts.links)
+
+    @property
+    def free_gpus(self) -> Floats:
+        """Return the free share of all devices of each column."""
+        found: Floats = np.maximum(self.share, 0.0).sum(axis=1)
+        return found
+
+    @property
+    def free_gpu_gib(self) -> Floats:
+        """Return the free memory of all devices of each column."""
+        is_there = self.kind < len(self.kind_numbers)
+        found: Floats = np.where(is_there, self.gpu_gib, 0.0).sum(axis=1)
+        return found

@@ -1,0 +1,161 @@
+"""Which needs fit into which columns: the hard facts of `fit`, asked of all of them at once."""
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cloudwhale.model.job import JobSpec
+from cloudwhale.model.node import NodeState
+from cloudwhale.model.reason import Code
+from cloudwhale.planning.asks import Asks, taken_gib
+from cloudwhale.planning.columns import Bools, Columns, Floats, Ints
+from cloudwhale.planning.fit import RULE_FILTERS
+from cloudwhale.planning.inventory import DUST
+from cloudwhale.planning.needs import Need
+from cloudwhale.planning.scoring import Song
+
+# What can be in the way, in the order in which `fit` asks; a mark is a place in this list.
+_NEVER = (
+    Code.MARKET, Code.EXCLUDED, Code.LABELS, Code.MOUNTS, Code.RUNTIME, Code.GANG,
+    Code.NO_SUCH_GPU, Code.GPU_MEMORY, Code.GPU_COUNT, Code.CPU, Code.MEMORY, Code.DISK,
+)  # fmt: skip
+_NOW = (
+    Code.CPU, Code.MEMORY, Code.DISK,
+    Code.GPU_IN_USE, Code.GPU_SHARE, Code.GPU_MEMORY, Code.GPU_COUNT,
+    Code.NODE_NOT_READY, Code.NODE_DRAINS, Code.KEPT_FREE,
+)  # fmt: skip
+CODES: tuple[Code | None, ...] = (None, *_NEVER, *_NOW)
+FIRST_NOW = 1 + len(_NEVER)
+"""From this mark on, waiting helps."""
+
+Marks: TypeAlias = NDArray[np.uint8]
+Counts: TypeAlias = NDArray[np.int16]
+
+BLOCK = 64
+"""Requests that are looked at in one go: more would not fit into the processor's cache."""
+
+
+class Openings:
+    """Counts the open devices of each GPU request in each column, as the columns are now."""
+
+    def __init__(self, asks: Asks, columns: Columns) -> None:
+        self._asks, self._columns = asks, columns
+        shape = (len(asks.gpus.count), columns.size)
+        self.count = np.zeros(shape, dtype=np.int16)
+        """Open devices, by request and column."""
+        self.first = np.zeros(shape, dtype=np.int16)
+        """The first of them, as a position in the column; 0 where there is none."""
+        self.look_again(np.arange(columns.size))
+        self._before = self._amounts()
+
+    def look_again(self, at: Ints) -> None:
+        """Count again in columns that have changed."""
+        rows = len(self._asks.gpus.count)
+        for start in range(0, rows, BLOCK):
+            requests = np.arange(start, min(start + BLOCK, rows))
+            opened = self.opened(requests[:, None], at[None, :])
+            self.count[start : start + BLOCK, at] = opened.sum(axis=2)
+            self.first[start : start + BLOCK, at] = opened.argmax(axis=2)
+
+    def opened(self, requests: Ints, at: Ints) -> Bools:
+        """Return which devices have room for a request; the last axis is the device."""
+        gpus, columns = self._asks.gpus, self._columns
+        share, least = gpus.share[requests][..., None], gpus.least_gib[requests][..., None]
+        takes = taken_gib(share, least, columns.packs_gib[at])
+        found: Bools = (columns.share[at] + DUST >= share) & (columns.gpu_gib[at] + DUST >= takes)
+        found &= self.suits(requests, at)
+        return found
+
+    def suits(self, requests: Ints, at: Ints) -> Bools:
+        """Return which devices a request could run on if they were free."""
+        return self._asks.gpus.suits[requests[..., None], self._columns.kind[at]]
+
+    def fits(self, needs: Ints, at: Ints) -> Bools:
+        """Return where needs fit as far as CPU, memory, disk and devices go."""
+        columns = self._columns
+        room = np.array([columns.cpu[at], columns.memory[at], columns.disk[at]])
+        return self._fits(needs, (self.count, at), np.maximum(0.0, room) + DUST)
+
+    def fitted(self, needs: Ints, at: Ints) -> Bools:
+        """Return the same for the columns as they were at first."""
+        count, room = self._before
+        return self._fits(needs, (count, at), room[:, at])
+
+    def _amounts(self) -> tuple[Counts, Floats]:
+        columns = self._columns
+        room = np.maximum(0.0, np.array([columns.cpu, columns.memory, columns.disk])) + DUST
+        return self.count.copy(), room
+
+    def _fits(self, needs: Ints, opened: tuple[Counts, Ints], room: Floats) -> Bools:
+        asks, (count, at) = self._asks, opened
+        gpu = asks.of_gpu[needs]
+        found: Bools = count[gpu[:, None], at[None, :]] >= asks.gpus.count[gpu][:, None]
+        for wanted, free in zip((asks.cpu, asks.memory, asks.disk), room, strict=True):
+            found &= wanted[needs][:, None] <= free
+        return found
+
+
+class RulesHere:
+    """What the rules of needs say of nodes, whatever is free: market, labels, mounts, runtime.
+
+    Nodes of one profile are asked once for each set of rules.
+    """
+
+    def __init__(self, needs: Sequence[Need], songs: Sequence[Song]) -> None:
+        self._songs = songs
+        profiles: dict[tuple[object, ...], int] = {}
+        of = [profiles.setdefault(_profile(song), len(profiles)) for song in songs]
+        self._profile_of = np.array(of, dtype=np.int64)
+        self._examples = [songs[of.index(number)] for number in range(len(profiles))]
+        self._node_numbers = {song.node.id: n for n, song in enumerate(songs)}
+        numbers: dict[tuple[object, ...], int] = {}
+        rows: list[Marks] = []
+        of_need: list[int] = []
+        for need in needs:
+            key = _rules(need)
+            if key not in numbers:
+                numbers[key] = len(rows)
+                rows.append(self._row(need))
+            of_need.append(numbers[key])
+        self.forbids = np.array(rows, dtype=np.uint8).reshape(len(rows), len(songs))
+        """1 + the number of the rule in `RULE_FILTERS` that forbids, by `of_need` and node."""
+        self.of_need = np.array(of_need, dtype=np.int64)
+        self.unready = np.array([[_unready(song, has) for song in songs] for has in (False, True)])
+        """What the node's state says, as a number of `CODES`, by whether a need has secrets."""
+
+    def _row(self, need: Need) -> Marks:
+        spec = need.spec.but(where=need.spec.where.but(not_on=()))
+        found = np.array([_forbids(spec, song) for song in self._examples], dtype=np.uint8)
+        row: Marks = found[self._profile_of]
+        for name in need.spec.where.not_on:
+            number = self._node_numbers.get(name)
+            if number is not None:
+                row[number] = _forbids(need.spec, self._songs[number])
+        return row
+
+
+def _unready(song: Song, has_secrets: bool) -> int:
+    state = song.node.state
+    if state is NodeState.READY or (state is NodeState.EXPECTED and not has_secrets):
+        return 0
+    return CODES.index(Code.NODE_DRAINS if state is NodeState.DRAINING else Code.NODE_NOT_READY)
+
+
+def _forbids(spec: JobSpec, song: Song) -> int:
+    for number, forbids in enumerate(RULE_FILTERS):
+        if forbids(spec, song.free) is not None:
+            return number + 1  # the codes begin with those of these filters
+    return 0
+
+
+def _profile(song: Song) -> tuple[object, ...]:
+    node, facts = song.node, song.node.facts
+    return (node.owned, tuple(sorted(facts.labels.items())), facts.mounts, facts.runtimes)
+
+
+def _rules(need: Need) -> tuple[object, ...]:
+    spec = need.spec
+    where = (tuple(sorted(spec.where.labels.items())), spec.where.not_on)
+    return (spec.market, where, tuple(spec.mounts), spec.image is None, spec.nodes)

@@ -1,0 +1,186 @@
+"""What a policy is told of many places at once: `scoring.room` over arrays."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+
+from cloudwhale.model.node import Device
+from cloudwhale.planning.asks import Asks, taken_gib
+from cloudwhale.planning.columns import Columns, Floats, Ints
+from cloudwhale.planning.fit import matches_model
+from cloudwhale.planning.needs import Need
+from cloudwhale.planning.scoring import IMAGE_GIB, INPUT_GIB, NETWORK_MB_S, Song
+from cloudwhale.planning.speeds import BESIDE_A_NEIGHBOUR
+from cloudwhale.planning.usual import SLACK, Kind
+from cloudwhale.spi.policy import Room
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Pairs of a need and a column, and the devices that the need would get there."""
+
+    needs: Ints
+    columns: Ints
+    first: Ints
+    """Position of the first of its devices in the column; without devices 0."""
+    count: Ints
+    """How many devices it would get."""
+
+
+class Likings:
+    """How much of what needs would like to find lies on each node, and what is to be fetched."""
+
+    def __init__(self, needs: Sequence[Need], songs: Sequence[Song]) -> None:
+        numbers: dict[tuple[str, ...], int] = {}
+        of = [numbers.setdefault(need.likes, len(numbers)) for need in needs]
+        self._of = np.array(of, dtype=np.int64)
+        wanted = {one for likes in numbers for one in likes}
+        here = {one: np.array([one in song.here for song in songs]) for one in sorted(wanted)}
+        shape = (len(numbers), len(songs))
+        self._found, self._fetch_gib = np.zeros(shape), np.zeros(shape)
+        for likes, row in numbers.items():
+            for one in likes:
+                size = {"image": IMAGE_GIB, "input": INPUT_GIB}.get(one.partition(":")[0], 0.0)
+                self._found[row] += here[one]
+                self._fetch_gib[row] += np.where(here[one], 0.0, size)
+        rates = [song.node.facts.network_mb_s or NETWORK_MB_S for song in songs]
+        self._mb_s = np.array(rates)
+
+    def found(self, needs: Ints, nodes: Ints) -> Floats:
+        """Return how many of its likings each need finds on a node."""
+        found: Floats = self._found[self._of[needs], nodes]
+        return found
+
+    def fetch_s(self, needs: Ints, nodes: Ints) -> Floats:
+        """Return how long the rest takes to fetch."""
+        found: Floats = self._fetch_gib[self._of[needs], nodes] * 1024 / self._mb_s[nodes]
+        return found
+
+
+class Usable:
+    """What waiting and usual jobs could use of each column: `usual.lost_gpus` over arrays."""
+
+    def __init__(self, kinds: Sequence[Kind], devices: Sequence[Device], columns: Columns) -> None:
+        self._columns = columns
+        self._weight = np.array([kind.weight for kind in kinds])
+        self._share = np.array([kind.gpu.share for kind in kinds])
+        self._least = np.array([kind.gpu.memory_gib.least for kind in kinds])
+        self._count = np.array([float(kind.gpu.count) for kind in kinds])
+        self._gpus = np.array([kind.gpus for kind in kinds])
+        self._cpu, self._any_cpu = _divisors([kind.cpu for kind in kinds])
+        self._memory, self._any_memory = _divisors([kind.memory_gib for kind in kinds])
+        self._suits = np.array([_suits(kind, devices) for kind in kinds]).T
+        """By device kind, the last of which is none, and kind of demand."""
+        self._copies = np.zeros((columns.size, len(kinds)))
+        self.look_again(np.arange(columns.size))
+
+    def look_again(self, at: Ints) -> None:
+        """Count again in columns that have changed."""
+        columns = self._columns
+        copies = self._copies_on(
+            columns.share[at], columns.gpu_gib[at], columns.packs_gib[at], columns.kind[at]
+        )
+        self._copies[at] = copies.sum(axis=1)
+
+    def lost(self, places: Places, share: Floats, taken: Floats, cpu_and_memory: Floats) -> Floats:
+        """Return what the usual jobs could use less; `share` and `taken` of each device."""
+        columns, at = self._columns, places.columns
+        own = columns.share[at, places.first], columns.gpu_gib[at, places.first]
+        which = columns.packs_gib[at, places.first], columns.kind[at, places.first]
+        before = self._copies_on(*own, *which)
+        after = self._copies_on(own[0] - share, own[1] - taken, *which)
+        copies = self._copies[at]
+        spoilt = copies - places.count[:, None] * (before - after)
+        cpu, memory = columns.cpu[at], columns.memory[at]
+        used = self._usable(copies, cpu, memory)
+        used -= self._usable(spoilt, cpu - cpu_and_memory[0], memory - cpu_and_memory[1])
+        lost: Floats = used @ self._weight
+        return lost
+
+    def _copies_on(self, share: Floats, gib: Floats, packs_gib: Floats, kind: Ints) -> Floats:
+        share, gib, packs_gib = share[..., None], gib[..., None], packs_gib[..., None]
+        needed = taken_gib(self._share, self._least, packs_gib)
+        copies = np.minimum(share / self._share, gib / needed)
+        found: Floats = np.maximum(0.0, np.floor(copies + SLACK)) * self._suits[kind]
+        return found
+
+    def _usable(self, copies: Floats, cpu: Floats, memory: Floats) -> Floats:
+        jobs = copies // self._count
+        jobs = np.minimum(jobs, np.maximum(0.0, cpu)[:, None] / self._cpu + self._any_cpu)
+        memory = np.maximum(0.0, memory)
+        jobs = np.minimum(jobs, memory[:, None] / self._memory + self._any_memory)
+        gpus: Floats = jobs * self._gpus
+        return gpus
+
+
+class Rooms:
+    """Makes the rooms of places, as the columns are now."""
+
+    def __init__(self, asks: Asks, columns: Columns, usable: Usable) -> None:
+        self._asks, self._columns, self._usable = asks, columns, usable
+
+    def of(self, places: Places, found: Floats, fetch_s: Floats) -> Room:
+        """Return the rooms of places as one room of arrays."""
+        asks, columns, needs, at = self._asks, self._columns, places.needs, places.columns
+        given, has_gpu = (at, places.first), places.count > 0
+        request = asks.of_gpu[needs]
+        share = np.where(has_gpu, asks.gpus.share[request], 0.0)
+        taken = taken_gib(share, asks.gpus.least_gib[request], columns.packs_gib[given])
+        taken = np.where(has_gpu, taken, 0.0)
+        throughput = np.where(has_gpu, BESIDE_A_NEIGHBOUR ** columns.jobs[given], 1.0)
+        row, kind = asks.of_speeds[needs], np.where(has_gpu, columns.kind[given], -1)
+        speed = asks.speeds[row, kind]
+        run_s = asks.length_s[needs] / np.where(has_gpu, speed, 1.0) / throughput
+        soonest_s = asks.length_s[needs] / np.where(has_gpu, asks.speeds[row, -1], 1.0)
+        wants = np.array([asks.cpu[needs], asks.memory[needs]])
+        amounts = dict(
+            wants_cpu=wants[0],
+            wants_memory_gib=wants[1],
+            wants_disk_gib=asks.disk[needs],
+            wants_gpus=places.count * share,
+            wants_gpu_gib=places.count * taken,
+            wants_disk_io_mb_s=asks.disk_io[needs],
+            wants_network_mb_s=asks.network[needs],
+            cpu=columns.all_cpu[at],
+            memory_gib=columns.all_memory[at],
+            disk_gib=columns.all_disk[at],
+            gpus=columns.all_gpus[at],
+            free_cpu=columns.cpu[at],
+            free_memory_gib=columns.memory[at],
+            free_disk_gib=columns.disk[at],
+            free_gpus=columns.free_gpus[at],
+            gpu_gib=columns.all_gpu_gib[at],
+            free_gpu_gib=columns.free_gpu_gib[at],
+            free_disk_io_mb_s=columns.disk_io[at],
+            free_network_mb_s=columns.network[at],
+            done_s=fetch_s + run_s,
+            soonest_s=soonest_s,
+            run_s=run_s,
+            busy_s=columns.busy_s[at],
+            needs=asks.likes[needs],
+            found=found,
+            throughput=throughput,
+            sm=np.where(has_gpu, columns.sm[given], 0.0),
+            lost_gpus=self._usable.lost(places, share, taken, wants),
+        )
+        return Room(**cast(dict[str, float], amounts))
+
+
+def _divisors(amounts: Sequence[float]) -> tuple[Floats, Floats]:
+    """Return amounts to divide by, and what to add: where nothing is wanted nothing limits."""
+    wanted = np.array(amounts)
+    return np.where(wanted > 0, wanted, 1.0), np.where(wanted > 0, 0.0, np.inf)
+
+
+def _suits(kind: Kind, devices: Sequence[Device]) -> list[bool]:
+    gpu = kind.gpu
+    return [
+        *(
+            (not gpu.models or any(matches_model(name, d.model) for name in gpu.models))
+            and gpu.memory_gib.holds(d.memory_gib)
+            for d in devices
+        ),
+        False,
+    ]

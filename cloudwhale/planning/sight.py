@@ -1,0 +1,187 @@
+"""Looks at needs on nodes through arrays: where they fit, what each place scores."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+
+import numpy as np
+
+from cloudwhale.model.job import Placement
+from cloudwhale.model.node import Device
+from cloudwhale.model.plan import Scored
+from cloudwhale.planning.asks import Asks
+from cloudwhale.planning.columns import Bools, Columns, Floats, Ints
+from cloudwhale.planning.ground import Ground, Seat
+from cloudwhale.planning.openings import Openings, RulesHere
+from cloudwhale.planning.rooms import Likings, Places, Rooms, Usable
+from cloudwhale.planning.scoring import RIVALS_KEPT, Song, seen_by
+
+BLOCK = 256
+"""Needs that are looked at in one go: more would not fit into the processor's cache."""
+
+
+class Sight:
+    """The ground as arrays; `look_again` takes over what has changed.
+
+    A node with a reservation has a second column, which shows what is left beside that: needs
+    that would run into the reservation see this one instead.
+    """
+
+    def __init__(self, ground: Ground, devices: Sequence[Device]) -> None:
+        self.ground, self._devices = ground, devices
+        songs = ground.songs
+        self.kept = [n for n, song in enumerate(songs) if song.left is not None]
+        """Nodes with a reservation; the second column of the n-th is the n-th after the nodes."""
+        self.asks = Asks(ground.needs, devices)
+        self.columns = Columns([*songs, *(_beside(songs[n]) for n in self.kept)], devices)
+        self.openings = Openings(self.asks, self.columns)
+        self.rules = RulesHere(ground.needs, songs)
+        self._likings = Likings(ground.needs, songs)
+        self._usable = Usable(ground.taste.kinds, devices, self.columns)
+        self._rooms = Rooms(self.asks, self.columns, self._usable)
+        names = [songs[n].node.id for n in self.kept]
+        self.barred = np.array(
+            [[name in need.barred for name in names] for need in ground.needs], dtype=np.bool_
+        ).reshape(len(ground.needs), len(names))
+        """Whether a need must leave the n-th reservation its room."""
+        ground.changed.clear()
+
+    def look_again(self, nodes: Ints) -> None:
+        """Take over the songs of nodes that have changed."""
+        at = nodes.tolist()
+        for node in nodes.tolist():
+            song = self.ground.songs[node]
+            self.columns.write(node, song.free, song.busy_s)
+            if song.left is not None:
+                at.append(len(self.ground.songs) + self.kept.index(node))
+                self.columns.write(at[-1], _beside(song).free, song.busy_s)
+        self.openings.look_again(np.array(at))
+        self._usable.look_again(np.array(at))
+
+    def fitted(self, need: int) -> Bools:
+        """Return the nodes where a need would fit as they were before anybody was seated."""
+        nodes = np.arange(len(self.ground.songs))
+        needs = np.array([need])
+        found: Bools = (self._allowed(needs, nodes) & self.openings.fitted(needs, nodes))[0]
+        return found
+
+    def totals(self, needs: Ints, nodes: Ints) -> Floats:
+        """Return the weighted scores of needs on nodes, -inf where they do not fit."""
+        found = np.full((len(needs), len(nodes)), -np.inf)
+        fits = self._fits(needs, nodes)
+        rows, at = np.nonzero(fits)
+        if len(rows):
+            scores = self._scores(needs[rows], nodes[at])
+            taste = self.ground.taste
+            weights = [taste.weights.get(name, 0.0) for name in taste.names]
+            found[rows, at] = sum(w * one for w, one in zip(weights, scores, strict=True))
+        return found
+
+    def scored(self, seats: Sequence[Seat]) -> list[Scored]:
+        """Return what each of the seated has in the company that it ended up in."""
+        if not seats:
+            return []
+        ground = self.ground
+        songs = [
+            seen_by(ground.needs[seat.need], ground.without(seat.node, (seat,))) for seat in seats
+        ]
+        columns = Columns(songs, self._devices)
+        placements = [seat.placement for seat in seats]
+        needs = np.array([seat.need for seat in seats])
+        places = _given(needs, np.arange(len(seats)), placements, columns)
+        rooms = Rooms(self.asks, columns, Usable(ground.taste.kinds, self._devices, columns))
+        nodes = np.array([seat.node for seat in seats])
+        scores = self._judged(rooms, places, nodes)
+        return list(self._named(placements, scores))
+
+    def rivals(self, seats: Sequence[Seat]) -> list[tuple[Scored, ...]]:
+        """Return the best three places on other nodes that each of the seated could have."""
+        found: list[tuple[Scored, ...]] = []
+        nodes = np.arange(len(self.ground.songs))
+        for start in range(0, len(seats), BLOCK):
+            some = seats[start : start + BLOCK]
+            needs = np.array([seat.need for seat in some])
+            totals = self.totals(needs, nodes)
+            totals[np.arange(len(some)), [seat.node for seat in some]] = -np.inf
+            order = np.argsort(-totals, axis=1, kind="stable")[:, :RIVALS_KEPT]
+            is_place = np.take_along_axis(totals, order, axis=1) > -np.inf
+            rows, which = np.nonzero(is_place)
+            places = iter(self._places(needs[rows], order[rows, which]))
+            found += [tuple(islice(places, count)) for count in is_place.sum(axis=1).tolist()]
+        return found
+
+    def _places(self, needs: Ints, nodes: Ints) -> list[Scored]:
+        """Return places with their devices and scores."""
+        if not len(needs):
+            return []
+        found = (
+            self.ground.place(need, self.ground.songs[node])
+            for need, node in zip(needs.tolist(), nodes.tolist(), strict=True)
+        )
+        placements = [one for one in found if isinstance(one, Placement)]
+        places = _given(needs, self._columns_of(needs, nodes), placements, self.columns)
+        return list(self._named(placements, self._judged(self._rooms, places, nodes)))
+
+    def _named(self, placements: Sequence[Placement], scores: Sequence[Floats]) -> Iterator[Scored]:
+        taste = self.ground.taste
+        names, weights = taste.names, [taste.weights.get(name, 0.0) for name in taste.names]
+        for placement, *row in zip(placements, *(one.tolist() for one in scores), strict=True):
+            total = sum(w * value for w, value in zip(weights, row, strict=True))
+            scores_by_name = dict(zip(names, row, strict=True))
+            yield Scored.model_construct(placement=placement, scores=scores_by_name, total=total)
+
+    def _scores(self, needs: Ints, nodes: Ints) -> list[Floats]:
+        at = self._columns_of(needs, nodes)
+        request = self.asks.of_gpu[needs]
+        gpus, openings = self.asks.gpus, self.openings
+        most = np.minimum(gpus.most[request], openings.count[request, at])
+        count = np.where(gpus.count[request] > 0, most, 0)
+        places = Places(needs, at, openings.first[request, at].astype(np.int64), count)
+        return self._judged(self._rooms, places, nodes)
+
+    def _judged(self, rooms: Rooms, places: Places, nodes: Ints) -> list[Floats]:
+        found = self._likings.found(places.needs, nodes)
+        fetch_s = self._likings.fetch_s(places.needs, nodes)
+        room = rooms.of(places, found, fetch_s)
+        scores = self.ground.taste.policy.score(room)
+        return [np.broadcast_to(np.asarray(one, dtype=float), nodes.shape) for one in scores]
+
+    def _fits(self, needs: Ints, nodes: Ints) -> Bools:
+        found = self._allowed(needs, nodes) & self.openings.fits(needs, nodes)
+        for number, node in enumerate(self.kept):
+            (here,) = np.nonzero(nodes == node)
+            if len(here):
+                second = np.array([len(self.ground.songs) + number])
+                beside = self.openings.fits(needs, second)
+                found[:, here] &= beside | ~self.barred[needs, number][:, None]
+        return found
+
+    def _allowed(self, needs: Ints, nodes: Ints) -> Bools:
+        rules, secrets = self.rules, self.asks.has_secrets[needs]
+        found: Bools = rules.forbids[rules.of_need[needs]][:, nodes] == 0
+        found &= rules.unready[secrets][:, nodes] == 0
+        return found
+
+    def _columns_of(self, needs: Ints, nodes: Ints) -> Ints:
+        """Return the column that each need sees of a node."""
+        at = nodes
+        for number, node in enumerate(self.kept):
+            second = len(self.ground.songs) + number
+            at = np.where((nodes == node) & self.barred[needs, number], second, at)
+        return at
+
+
+def _given(needs: Ints, at: Ints, placements: Sequence[Placement], columns: Columns) -> Places:
+    """Return the places of needs in columns with the devices that were given."""
+    firsts = [
+        columns.ids[column].index(one.devices[0]) if one.devices else 0
+        for column, one in zip(at.tolist(), placements, strict=True)
+    ]
+    counts = [len(one.devices) for one in placements]
+    return Places(needs, at, np.array(firsts), np.array(counts))
+
+
+def _beside(song: Song) -> Song:
+    """Return the song that those see who must leave a reservation its room."""
+    assert song.left is not None, "only nodes with a reservation have a second column"
+    return replace(song, free=song.free.within(song.left))
