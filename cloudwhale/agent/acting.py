@@ -2,11 +2,14 @@
 
 import signal
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
 from cloudwhale.agent import actions, closing, launching, peaks, preparing, remains, seen
 from cloudwhale.agent.entries import End
+from cloudwhale.agent.fetching import fetched
+from cloudwhale.agent.pool import Pool
 from cloudwhale.agent.seen import Key
 from cloudwhale.agent.underway import Attempts, Tools, Underway
 from cloudwhale.mailbox.documents import StartOrder
@@ -30,6 +33,8 @@ class Acting:
     def __init__(self, tools: Tools, attempts: Attempts) -> None:
         self._tools = tools
         self._attempts = attempts
+        self._fetching = Pool()
+        """Of its own: an image can take many minutes, and others must be able to publish."""
 
     def do(self, action: actions.Action) -> None:
         """Begin an action, or do it when it is quick."""
@@ -85,7 +90,8 @@ class Acting:
             self._tools.tell(preparing.cannot(folder, trouble))
             return
         if preparing.needs_time(order):
-            self._tools.pool.do(
+            pool = self._tools.pool if order.image is None else self._fetching
+            pool.do(
                 lambda: self._tools.tell(self._prepared(one)),
                 lambda error: self._tools.tell(preparing.cannot(folder, error)),
             )
@@ -94,9 +100,13 @@ class Acting:
 
     def _prepared(self, one: Underway) -> seen.Prepared | seen.CannotStart:
         order = one.order
+        took = fetched(one, self._tools, lambda: self._attempts.here.get(one.folder.key) is one)
+        if isinstance(took, seen.CannotStart):
+            return took
         told = preparing.prepare(order, one.folder, self._tools.objects)
         if isinstance(told, seen.CannotStart):
             return told
+        told = replace(told, fetched=took)
         if order.secrets:
             try:
                 one.secrets = preparing.opened_secrets(order, self._tools.place.keys()[0])
@@ -113,7 +123,7 @@ class Acting:
             told = launching.description(
                 one.order, one.folder, one.secrets, tools.groups, tools.sizes
             )
-            one.shim = launching.launch(one.folder, told)
+            one.shim = launching.launch(launching.runtime_of(one.order), one.folder, told)
         except OSError as trouble:
             one.started = False
             tools.tell(preparing.cannot(one.folder, trouble))
@@ -153,7 +163,8 @@ class Acting:
         key = (action.report.job, action.report.attempt)
         closing.remember(self._tools.folder(key), action.report)
         one = self._attempts.let_go(key)
-        tail = one.tail if one is not None and one.started else None
+        has_log = one is not None and (one.started or one.folder.log.is_dir())
+        tail = one.tail if one is not None and has_log else None
         self._tools.pool.do(
             lambda: closing.close(action, self._tools, tail),
             lambda error: closing.close_anyway(action, self._tools),

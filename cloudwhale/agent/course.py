@@ -168,14 +168,20 @@ def saved(
 
 def _prepared(attempt: Attempt, event: seen.Prepared, now: Instant, agent: str) -> Turn:
     ready = replace(attempt, phase=Phase.STARTING)
-    if event.instead is None:
-        return ready, (StartShim(attempt.key),)
-    remark = Remark(
-        at=now, agent=agent, job=attempt.order.job, attempt=attempt.order.attempt,
-        code=Code.RESTORE_FAILED, says=event.says,
-    )  # fmt: skip
-    ready = replace(ready, order=attempt.order.but(restore=event.instead))
-    return ready, (Post(remark), StartShim(attempt.key))
+    notes: list[tuple[Code, str]] = []
+    if event.fetched:
+        notes.append((Code.IMAGE_PULLED, event.fetched))
+    if event.instead is not None:
+        notes.append((Code.RESTORE_FAILED, event.says))
+        ready = replace(ready, order=attempt.order.but(restore=event.instead))
+    told = [
+        Remark(
+            at=now, agent=agent, job=attempt.order.job, attempt=attempt.order.attempt,
+            code=code, says=says,
+        )
+        for code, says in notes
+    ]  # fmt: skip
+    return ready, (*map(Post, told), StartShim(attempt.key))
 
 
 def _begun(attempt: Attempt, at: Instant, now: Instant, agent: str) -> Turn:

@@ -202,8 +202,9 @@ def _obstacle(state: AgentState, order: StartOrder) -> str:
     lost = sorted(one.id for one in order.devices if one.id in state.gone)
     if lost:
         return f"{', '.join(lost)} no longer answers"
-    if order.image is not None:
-        return f"this agent runs plain processes, and the job wants the image {order.image}"
+    runtimes = state.facts.runtimes if state.facts is not None else ()
+    if order.image is not None and "container" not in runtimes:
+        return f"Docker did not answer here, and the job wants the image {order.image}"
     return ""
 
 

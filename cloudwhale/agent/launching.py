@@ -1,20 +1,23 @@
-"""Starts shims: the only door through which a job's process can come into being."""
+"""Starts shims: the only door through which a job can come into being."""
 
 import json
 import os
-import sys
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from cloudwhale.agent import shim
 from cloudwhale.agent.attempts import AttemptFolder
 from cloudwhale.agent.cgroups import Groups
+from cloudwhale.agent.containers import Containers
+from cloudwhale.agent.plain_processes import PlainProcesses
 from cloudwhale.mailbox.documents import StartOrder
 from cloudwhale.model.units import GiB
+from cloudwhale.spi.runtime import Runtime
 
-PASSED_ON = ("PATH", "HOME", "LANG", "USER")  # of our environment; nothing else reaches a job
+PROCESSES: Runtime = PlainProcesses()
+CONTAINERS: Runtime = Containers()
 FIRST_PORT, PORTS = 20_000, 10_000  # below what the kernel gives to outgoing connections
 BYTES_PER_GIB = 2**30
 
@@ -32,13 +35,18 @@ class Sizes:
 NORMAL = Sizes()
 
 
+def runtime_of(order: StartOrder) -> Runtime:
+    """Return how a job is run: one with an image in a container of it, others as processes."""
+    return PROCESSES if order.image is None else CONTAINERS
+
+
 def environment(
     order: StartOrder, checkpoints: Path, secrets: Mapping[str, str], ours: Mapping[str, str]
 ) -> dict[str, str]:
     """Return the job's environment."""
     mixed = zlib.crc32(f"{order.job}/{order.attempt}".encode())
     return {
-        **{name: ours[name] for name in PASSED_ON if name in ours},
+        **runtime_of(order).passed_on(ours),
         **order.env,
         **secrets,
         "CUDA_VISIBLE_DEVICES": ",".join(device.id for device in order.devices),
@@ -62,19 +70,13 @@ def description(
 ) -> bytes:
     """Return what the shim is told of the job: JSON, secrets in the clear, never to be written."""
     checkpoints = folder.checkpoints(order)
-    told = {
+    env = environment(order, checkpoints, secrets, os.environ)
+    told: dict[str, Any] = {
         "job": order.job,
         "attempt": order.attempt,
         "setup": order.setup,
         "command": order.command,
         "cwd": str(folder.work),
-        "env": environment(order, checkpoints, secrets, os.environ),
-        "secrets": list(secrets.values()),
-        "limits": {
-            "cpu": order.cpu,
-            "memory_bytes": _bytes(order.memory_gib),
-            "groups": None if groups is None else groups.told(),
-        },
         "log": {
             "segment": sizes.log_segment,
             "head": sizes.log_head,
@@ -83,20 +85,59 @@ def description(
         "full_below": sizes.full_below,
         "full_paths": [str(folder.path), str(checkpoints)],
     }
+    if order.image is None:
+        told |= {"env": env, "secrets": list(secrets.values()), **_for_a_process(order, groups)}
+    else:
+        # Apart: Docker writes a container's environment to its disk.
+        told |= {
+            "env": {name: value for name, value in env.items() if name not in secrets},
+            "secrets": {name: env[name] for name in secrets},
+            **_for_a_container(order, folder, checkpoints),
+        }
     return json.dumps(told, separators=(",", ":")).encode()
 
 
-def launch(folder: AttemptFolder, told: bytes) -> int:
+def _for_a_process(order: StartOrder, groups: Groups | None) -> dict[str, Any]:
+    return {
+        "limits": {
+            "cpu": order.cpu,
+            "memory_bytes": _bytes(order.memory_gib),
+            "groups": None if groups is None else groups.told(),
+        },
+    }
+
+
+def _for_a_container(order: StartOrder, folder: AttemptFolder, checkpoints: Path) -> dict[str, Any]:
+    inside = checkpoints.is_relative_to(folder.work)
+    memory = _bytes(order.memory_gib)
+    return {
+        "image": order.image,
+        "node": folder.path.parents[2].name,
+        "box": str(folder.path / "box"),
+        "saves": [] if inside else [str(checkpoints)],
+        "gpus": [device.id for device in order.devices if not device.declared],
+        "cpu": order.cpu,
+        "memory_bytes": memory,
+        # As Linux itself has it; Docker's 64 MiB are too little for any data loader.
+        "shm_bytes": _bytes(order.shm_gib) or (memory or _host_memory()) // 2,
+        "mounts": order.mounts,
+    }
+
+
+def _host_memory() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def launch(runtime: Runtime, folder: AttemptFolder, told: bytes) -> int:
     """Start a shim in its own session and return its process id; raise OSError."""
     stdin = _memory_file(told)
     errors = os.open(
         folder.path / "shim.err", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644
     )
     try:
-        # -I -S: no site-packages, no environment: it starts in a third of the time.
-        words = [sys.executable, "-I", "-S", str(shim.__file__), str(folder.path)]
+        words = runtime.shim(str(folder.path))
         return os.posix_spawn(
-            sys.executable,
+            words[0],
             words,
             os.environ,
             file_actions=[

@@ -1,7 +1,6 @@
 """Puts into place what a job needs before it starts: its working directory and its secrets."""
 
 import errno
-import os
 import posixpath
 import shutil
 import tarfile
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from cloudwhale.agent.attempts import AttemptFolder
+from cloudwhale.agent.launching import runtime_of
 from cloudwhale.agent.restoring import Broken, others, restore
 from cloudwhale.agent.seen import CannotStart, Prepared
 from cloudwhale.clock import wait
@@ -28,7 +28,8 @@ _T = TypeVar("_T")
 
 def needs_time(order: StartOrder) -> bool:
     """Say whether something must be fetched or opened before the job can start."""
-    return order.workdir is not None or order.restore is not None or bool(order.secrets)
+    fetches = (order.workdir, order.restore, order.image)
+    return any(one is not None for one in fetches) or bool(order.secrets)
 
 
 def prepare(order: StartOrder, folder: AttemptFolder, objects: Objects) -> Prepared | CannotStart:
@@ -65,7 +66,9 @@ def cannot(folder: AttemptFolder, trouble: Exception) -> CannotStart:
 def _prepared(order: StartOrder, folder: AttemptFolder, objects: Objects) -> Prepared | CannotStart:
     try:
         checkpoints = folder.checkpoints(order)
-        _check_mounts(order)
+        cannot_mount = runtime_of(order).unmountable(order.mounts)
+        if cannot_mount:
+            raise ValueError(cannot_mount)
         shutil.rmtree(folder.work, ignore_errors=True)
         folder.work.mkdir(parents=True)
         if order.workdir is not None:
@@ -148,15 +151,6 @@ def _harmless(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
             if plain.startswith("/") or plain == ".." or plain.startswith("../"):
                 raise Broken(f"the working directory holds {member.name}, which leads out of it")
         yield member
-
-
-def _check_mounts(order: StartOrder) -> None:
-    """A plain process sees the host's paths as they are: no other name can be given to them."""
-    for host, inside in order.mounts.items():
-        if inside.split(":", 1)[0] != host:
-            raise ValueError(f"a plain process cannot see {host} as {inside}; write {host}: {host}")
-        if not os.path.exists(host):
-            raise ValueError(f"{host} is not on this machine")
 
 
 def _patiently(ask: Callable[[], _T]) -> _T:

@@ -5,7 +5,7 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
-from cloudwhale.agent import shim
+from cloudwhale.agent import containers, shim
 from cloudwhale.agent import shim_processes as processes
 from cloudwhale.agent.attempts import AttemptFolder, Pids
 from cloudwhale.clock import wait
@@ -26,6 +26,10 @@ def kill_shim(folder: AttemptFolder) -> None:
 def kill_remains(folder: AttemptFolder) -> bool:
     """Kill everything of an attempt that is over; False when something could not be killed."""
     pids = _pids(folder)
+    if containers.marked(folder):
+        # Where Docker does not answer, the processes of the container are killed all the same;
+        # what it holds of them is removed when it is back.
+        containers.remove(folder)
     for _ in range(LOOKS):
         left = set(_remains(folder, pids))
         if not left and _groups_removed(pids):
@@ -75,7 +79,8 @@ def _by_environment(folder: AttemptFolder) -> Iterator[int]:
     job, attempt = folder.key
     wanted = {f"CLOUDWHALE_JOB_ID={job}".encode(), f"CLOUDWHALE_ATTEMPT={attempt}".encode()}
     inside = f"CLOUDWHALE_CHECKPOINT_DIR={folder.path}/".encode()
-    of_shim = [os.fsencode(shim.__file__), os.fsencode(folder.path), b""]
+    path = os.fsencode(folder.path)
+    shims = [[os.fsencode(one), path, b""] for one in (str(shim.__file__), containers.SHIM)]
     for name in os.listdir("/proc"):
         if not name.isdecimal():
             continue
@@ -85,7 +90,7 @@ def _by_environment(folder: AttemptFolder) -> Iterator[int]:
         except OSError:
             continue
         of_job = wanted <= set(words) and any(word.startswith(inside) for word in words)
-        if of_job or command[-3:] == of_shim:
+        if of_job or command[-3:] in shims:
             yield int(name)
 
 

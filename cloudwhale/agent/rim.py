@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from cloudwhale.agent import actions, attempts, closing, seen
+from cloudwhale.agent import actions, attempts, closing, containers, seen
 from cloudwhale.agent.acting import Acting
 from cloudwhale.agent.cgroups import groups
 from cloudwhale.agent.duty import duty, wakes_at
@@ -174,6 +174,7 @@ class Rim:
         if now >= self._tidy_at:
             self._tidy_at = now + TIDY_EVERY_S
             self._tools.pool.do(partial(tidy, self._place.attempts, self._clock.now()))
+            self._tools.pool.do(partial(containers.sweep, self._place.attempts))
             if self._tools.groups is not None:
                 self._tools.pool.do(self._tools.groups.sweep)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from cloudwhale.mailbox.documents import AnyOrder, StartOrder
 from cloudwhale.model.job import Checkpoint, Ending, Peaks
@@ -96,13 +96,15 @@ class Prepared(OfAttempt):
     instead: Checkpoint | None = None
     """What was restored, as the one that was ordered could not be."""
     says: str = ""
+    fetched: str = ""
+    """What it took to fetch its image; empty when none was fetched."""
 
 
 @dataclass(frozen=True, slots=True)
 class CannotStart(OfAttempt):
     """It could not be prepared, or its shim could not be started."""
 
-    how: Literal["restore-failed", "start-failed", "disk-full"]
+    how: Ending
     says: str
 
 

@@ -15,16 +15,9 @@ TRY_EVERY_MS = 5
 
 def main(folder: str) -> int:
     """Run the job of an attempt's folder, unless another shim has begun it already."""
-    with open(0, "rb", closefd=False) as file:
-        text = file.read().decode()
-    lock = os.open(f"{folder}/shim.lock", os.O_RDWR | os.O_CREAT, 0o644)
-    if not _taken(lock):
+    text = told()
+    if not begins(folder):
         return 0
-    try:
-        os.close(os.open(f"{folder}/begun", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
-    except FileExistsError:
-        return 0
-    _flush(folder)  # a power cut must not undo this: the job would begin a second time
     # At the end of the path: nothing installed beside us can stand before the standard library.
     sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
     from cloudwhale.agent.shim_job import ShimJob
@@ -34,6 +27,28 @@ def main(folder: str) -> int:
     adopt_orphans()
     ShimJob(folder, decoded(text)).run()
     return 0
+
+
+def told() -> str:
+    """Return what the agent says of the job."""
+    with open(0, "rb", closefd=False) as file:
+        return file.read().decode()
+
+
+def begins(folder: str) -> bool:
+    """Become the shim of an attempt, once and for ever; False when another one is or was it.
+
+    The lock is held until this process ends.
+    """
+    lock = os.open(f"{folder}/shim.lock", os.O_RDWR | os.O_CREAT, 0o644)
+    if not _taken(lock):
+        return False
+    try:
+        os.close(os.open(f"{folder}/begun", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644))
+    except FileExistsError:
+        return False
+    _flush(folder)  # a power cut must not undo this: the job would begin a second time
+    return True
 
 
 def _flush(folder: str) -> None:

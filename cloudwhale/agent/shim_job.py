@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import select
 import time
 
+from cloudwhale.agent import shim_causes as causes
+from cloudwhale.agent import shim_files as files
 from cloudwhale.agent import shim_processes as processes
 from cloudwhale.agent.shim_json import encoded
 from cloudwhale.agent.shim_limits import WATCH_EVERY_S, Limits
@@ -19,13 +20,9 @@ if TYPE_CHECKING:
 
     from cloudwhale.agent.shim_json import Plain
 
-PIPE_BYTES = 1 << 20  # room for a burst of output while the disk is slow
-READ_BYTES = 1 << 18
 REAP_EVERY_S = 5.0  # orphans of a job are reaped so often; they cost a table entry until then
 LEFTOVER_S = 1.0  # what outlives the job's process is asked to end, and killed after this
 HARD_EVERY_S = 0.05
-RECORD_BYTES = 4096  # kept free on the disk for the exit record
-NOT_FOUND = 127  # what a shell answers when there is no such command
 
 
 class ShimJob:
@@ -39,7 +36,7 @@ class ShimJob:
         self._masks = Masks([os.fsencode(secret) for secret in wanted["secrets"]])
         sizes = wanted["log"]
         self._log = Segments(f"{folder}/log", sizes["segment"], sizes["head"], sizes["tail"])
-        self._control = _control(folder)
+        self._control = files.control_pipe(folder)
         self._output, self._job_output = os.pipe()
         self._poll = select.poll()
         self._main = 0
@@ -58,9 +55,9 @@ class ShimJob:
 
     def run(self) -> None:
         """Run set-up and command, leave nothing behind, write the exit record."""
-        _keep_room(self._folder)
+        files.keep_room(self._folder)
         os.set_blocking(self._output, False)
-        _enlarge(self._output)
+        files.enlarge(self._output)
         self._poll.register(self._output, select.POLLIN)
         self._poll.register(self._control, select.POLLIN)
         self._began_at, self._began = time.time(), time.monotonic()
@@ -154,8 +151,8 @@ class ShimJob:
     def _obey(self) -> None:
         self._reap()  # first: what has ended is not stopped
         self._by_itself = self._by_itself and self._code is not None
-        for line in os.read(self._control, READ_BYTES).decode().splitlines():
-            match line.split():
+        for words in files.orders(self._control):
+            match words:
                 case ["stop", number, grace_s]:
                     self._stop(int(number), float(grace_s))
                 case ["kill"]:
@@ -192,7 +189,7 @@ class ShimJob:
 
     def _read(self) -> bool:
         try:
-            piece = os.read(self._output, READ_BYTES)
+            piece = os.read(self._output, files.READ_BYTES)
         except BlockingIOError:
             return False
         self._log.write(self._masks.masked(piece))
@@ -217,31 +214,28 @@ class ShimJob:
             }
         )
         try:
-            _write_whole(f"{self._folder}/pids.json", text)
+            files.write_whole(f"{self._folder}/pids.json", text)
         except OSError:
             pass  # the disk is full; the job's processes can be found by their environment too
 
     def _judged(self, otherwise: str) -> tuple[str, str]:
         """Say how a process ended: a failure with a known cause is told by its cause."""
-        last = self._last_line()
-        if self._code == 0:
+        code, newest = self._code or 0, self._newest()
+        if code == 0:
             return "exited", ""
         if self._out_of_memory or self._limits.killed():
             most = self._limits.memory_bytes or 0
             return "oom", f"it needed more than its {most / 2**30:.2f} GiB of memory"
-        if any(_is_full(path, self._wanted["full_below"]) for path in self._wanted["full_paths"]):
-            return "disk-full", f"the disk was full; it said last: {last}"
-        if self._code == NOT_FOUND and ("not found" in last or "No such file" in last):
-            return "not-found", last
-        said = f"; it said last: {last}" if last else ""
-        return otherwise, f"its process ended with {self._code}{said}"
+        below = self._wanted["full_below"]
+        if any(files.is_full(path, below) for path in self._wanted["full_paths"]):
+            return "disk-full", f"the disk was full; it said last: {causes.last_line(newest)}"
+        known = causes.cause(code, newest)
+        return known or (otherwise, causes.plain(code, newest))
 
-    def _last_line(self) -> str:
+    def _newest(self) -> bytes:
         while self._read():
             pass
-        text = self._log.newest.decode(errors="replace")
-        lines = [line.strip() for line in text.splitlines() if line.strip()]
-        return lines[-1][-300:] if lines else ""
+        return self._log.newest
 
     def _record(self, how: str, says: str) -> None:
         record: dict[str, Plain] = {
@@ -253,15 +247,7 @@ class ShimJob:
             "ran_s": time.monotonic() - self._began,
             "log_unwritten_bytes": self._log.unwritten,
         }
-        _fill_room(self._folder, encoded(record), self._log)
-
-
-def _control(folder: str) -> int:
-    """Make the pipe that the agent writes orders into; open for writing too, so it never ends."""
-    path = f"{folder}/control"
-    if not os.path.exists(path):
-        os.mkfifo(path, 0o600)
-    return os.open(path, os.O_RDWR | os.O_NONBLOCK)
+        files.fill_room(self._folder, encoded(record), self._log)
 
 
 def _descriptor_of(pid: int) -> int | None:
@@ -272,55 +258,8 @@ def _descriptor_of(pid: int) -> int | None:
         return None
 
 
-def _enlarge(pipe: int) -> None:
-    try:
-        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
-    except OSError:
-        pass  # the user's share of pipe memory is used up; the usual 64 KiB do
-
-
 def _signal_group(leader: int, number: int) -> None:
     try:
         os.killpg(leader, number)
     except ProcessLookupError:
         pass
-
-
-def _is_full(path: str, below_bytes: int) -> bool:
-    try:
-        found = os.statvfs(path)
-    except OSError:
-        return False
-    return found.f_bavail * found.f_frsize < below_bytes
-
-
-def _keep_room(folder: str) -> None:
-    """Take the room for the exit record while there is some: a full disk must not hide the end."""
-    try:
-        with open(f"{folder}/exit.new", "wb") as file:
-            file.write(b" " * RECORD_BYTES)
-    except OSError:
-        pass  # full already; the end gives log files up for it
-
-
-def _fill_room(folder: str, text: str, log: Segments) -> None:
-    """Write the exit record into its room and give it its name."""
-    body = text.encode().ljust(RECORD_BYTES)
-    while True:
-        try:
-            file = os.open(f"{folder}/exit.new", os.O_WRONLY | os.O_CREAT, 0o644)
-            try:
-                os.pwrite(file, body, 0)
-            finally:
-                os.close(file)
-            os.rename(f"{folder}/exit.new", f"{folder}/exit.json")
-            return
-        except OSError:
-            if not log.give_way():
-                raise
-
-
-def _write_whole(path: str, text: str) -> None:
-    with open(f"{path}.new", "w") as file:
-        file.write(text)
-    os.rename(f"{path}.new", path)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 MASK = b"***"
 SHORTEST_SECRET = 4  # masking "a" would leave nothing to read
-SAYS_BYTES = 4096  # of the newest output, kept for the sentence that tells how it ended
+SAYS_BYTES = 16384  # of the newest output: the sentence on how it ended is read from it
 
 
 class Masks:

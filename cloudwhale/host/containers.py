@@ -3,7 +3,7 @@
 import json
 import os
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 from urllib.parse import urlsplit
 
@@ -25,13 +25,20 @@ def images_here() -> tuple[str, ...] | None:
 
     Only a socket is asked: a job's folders must be on the machine where its container runs.
     """
+    found = answer("/images/json")
+    return None if found is None else tuple(sorted(set(_names(found))))
+
+
+def answer(question: str) -> list[dict[str, Any]] | None:
+    """Return the list that Docker answers a path with; None when it does not."""
     address = urlsplit(docker_address())
     if address.scheme != "unix":
         return None
     try:
-        return tuple(sorted(set(_names(json.loads(_got(address.path, "/images/json"))))))
-    except (OSError, ValueError, AttributeError, TypeError):
+        found: object = json.loads(_got(address.path, question))
+    except (OSError, ValueError):
         return None
+    return cast(list[dict[str, Any]], found) if isinstance(found, list) else None
 
 
 def runtimes(images: Iterable[str] | None) -> tuple[str, ...]:
@@ -71,8 +78,9 @@ def _got(path: str, what: str) -> bytes:
     return body
 
 
-def _names(found: object) -> Iterable[str]:
-    for image in cast(list[dict[str, Any]], found):
-        for name in (image.get("RepoTags") or []) + (image.get("RepoDigests") or []):
+def _names(found: Iterable[Mapping[str, Any]]) -> Iterable[str]:
+    for image in found:
+        names: list[str] = [*(image.get("RepoTags") or ()), *(image.get("RepoDigests") or ())]
+        for name in names:
             if "<none>" not in name:
                 yield name

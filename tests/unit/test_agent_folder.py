@@ -141,14 +141,15 @@ def test_an_archive_that_is_damaged_is_refused(
     assert told.says.endswith("is not in the store any more")
 
 
-def test_a_mount_under_another_name_is_refused_for_a_plain_process(
+def test_a_mount_that_no_plain_process_can_be_given_is_refused(
     tmp_path: Path, objects: StoreObjects
 ) -> None:
     folder = AttemptFolder(tmp_path, ("job", 1))
     folder.path.mkdir(parents=True)
-    same = a_start(mounts={str(tmp_path): f"{tmp_path}:ro"})
+    same = a_start(mounts={str(tmp_path): str(tmp_path)})
     assert isinstance(preparing.prepare(same, folder, objects), Prepared)
-    for mounts in ({str(tmp_path): "/data"}, {"/no/such/folder": "/no/such/folder"}):
+    read_only = {str(tmp_path): f"{tmp_path}:ro"}
+    for mounts in (read_only, {str(tmp_path): "/data"}, {"/no/such/folder": "/no/such/folder"}):
         assert isinstance(preparing.prepare(a_start(mounts=mounts), folder, objects), CannotStart)
 
 
