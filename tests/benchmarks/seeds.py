@@ -46,8 +46,7 @@ CONTESTANTS: Mapping[str, Mapping[str, object]] = {
     "fifo, others pass": {"order": "fifo", "score": "best-fit", **PLAIN},
     "priority": {"order": "priority", "score": "best-fit", **PLAIN},
     "priority, others pass": {"order": "priority", "score": "best-fit", **PLAIN},
-    "whale": {"order": "priority", "score": "worst-fit", **PLAIN},
-    # W "whale": {"order": "whale", "score": "whale"},
+    "whale": {"order": "whale", "score": "whale"},
 }
 STRICT: Mapping[str, Callable[[Job], tuple[object, ...]]] = {
     "fifo": lambda job: (job.submitted_at, job.id),
