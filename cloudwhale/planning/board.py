@@ -40,6 +40,11 @@ class Board(Protocol):
         """Return how many jobs may be seated before the totals are looked at again."""
         ...
 
+    @property
+    def tries(self) -> int:
+        """Return how many changes a round may try to make room, and as many to gain."""
+        ...
+
     def tops(self, needs: Sequence[int]) -> Sequence[Top | None]:
         """Return the best place of each need, None where it has none; ties end at the node."""
         ...
@@ -69,6 +74,7 @@ class SmallBoard:
     """One place after another, without arrays: a few are judged sooner than numpy is imported."""
 
     at_once = 1
+    tries = 400
 
     def __init__(self, ground: Ground) -> None:
         self.ground = ground

@@ -3,33 +3,38 @@
 This is the reference: what `columns` finds over arrays for many jobs is what is found here.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from cloudwhale.model.job import JobSpec, Placement
 from cloudwhale.model.node import Device, NodeState
 from cloudwhale.model.reason import Code, Refusal
 from cloudwhale.planning.devices import chosen_devices
-from cloudwhale.planning.inventory import DUST, DeviceFree, Free, device_memory_taken
+from cloudwhale.planning.inventory import DUST, DeviceFree, Free, gpu_memory_taken
 
-Filter = Callable[[JobSpec, Free], Refusal | None]
+Suitable = Sequence[DeviceFree]
+"""The devices of a node that a job could run on if they were free."""
+
+Filter = Callable[[JobSpec, Free, Suitable], Refusal | None]
 
 
 def fit(spec: JobSpec, free: Free) -> Placement | Refusal:
     """Return the devices that the job would get on the node, or why it cannot be there."""
+    suitable = _suitable(spec, free)
     for forbids in _FILTERS:
-        refusal = forbids(spec, free)
+        refusal = forbids(spec, free, suitable)
         if refusal is not None:
             return refusal
     if not spec.resources.gpu.count:
         return Placement.model_construct(node=free.node.id, devices=())
-    devices = chosen_devices(spec.resources.gpu, _open_devices(spec, free), free.node.facts.links)
+    devices = chosen_devices(spec.resources.gpu, _opened(spec, suitable), free.node.facts.links)
     return Placement.model_construct(node=free.node.id, devices=devices)
 
 
 def could_ever_fit(spec: JobSpec, free: Free) -> Refusal | None:
     """Return why the job could not be on the node even if nothing else were, or None."""
+    suitable = _suitable(spec, free)
     for forbids in NEVER_FILTERS:
-        refusal = forbids(spec, free)
+        refusal = forbids(spec, free, suitable)
         if refusal is not None:
             return refusal
     return None
@@ -63,7 +68,7 @@ def matches_model(asked: str, model: str) -> bool:
 # -- one filter per fact, the lasting ones first ---------------------------------------------
 
 
-def _market(spec: JobSpec, free: Free) -> Refusal | None:
+def _market(spec: JobSpec, free: Free, suitable: Suitable) -> Refusal | None:
     node = free.node
     if spec.market == "auto" or (spec.market == "local") == node.owned:
         return None
@@ -75,7 +80,7 @@ def _market(spec: JobSpec, free: Free) -> Refusal | None:
     )
 
 
-def _excluded(spec: JobSpec, free: Free) -> Refusal | None:
+def _excluded(spec: JobSpec, free: Free, suitable: Suitable) -> Refusal | None:
     if free.node.id not in spec.where.not_on:
         return None
     return _never(
@@ -83,7 +88,7 @@ def _excluded(spec: JobSpec, free: Free) -> Refusal | None:
     )
 
 
-def _labels(spec: JobSpec, free: Free) -> Refusal | None:
+def _labels(spec: JobSpec, free: Free, suitable: Suitable) -> Refusal | None:
     has = free.node.facts.labels
     for key, value in spec.where.labels.items():
         if has.get(key) != value:
@@ -96,7 +101,7 @@ def _labels(spec: JobSpec, free: Free) -> Refusal | None:
     return None
 
 
-def _mounts(spec: JobSpec, free: Free) -> Refusal | None:
+def _mounts(spec: JobSpec, free: Free, suitable: Suitable) -> Refusal | None:
     offered = free.node.facts.mounts
     for host_path in spec.mounts:
         if not any(_below(host_path, root) for root in offered):
@@ -112,7 +117,7 @@ def _below(path: str, root: str) -> bool:
     return root == "/" or path == root or path.startswith(root.rstrip("/") + "/")
 
 
-def _runtime(spec: JobSpec, free: Free) -> Refusal | None:
+def _runtime(spec: JobSpec, free: Free, suitable: Suitable) -> Refusal | None:
     needed = "container" if spec.image else "process"
     if needed in free.node.facts.runtimes:
         return None
@@ -124,7 +129,7 @@ def _runtime(spec: JobSpec, free: Free) -> Refusal | None:
     )
 
 
-def _gang(spec: JobSpec, free: Free) -> Refusal | None:
+def _gang(spec: JobSpec, free: Free, suitable: Suitable) -> Refusal | None:
     if spec.nodes == 1:
         return None
     return _never(
@@ -132,9 +137,9 @@ def _gang(spec: JobSpec, free: Free) -> Refusal | None:
     )
 
 
-def _gpu_model(spec: JobSpec, free: Free) -> Refusal | None:
+def _gpu_model(spec: JobSpec, free: Free, suitable: Suitable) -> Refusal | None:
     gpu = spec.resources.gpu
-    if not gpu.count or any(suits(spec, device.device) for device in free.devices):
+    if not gpu.count or suitable:
         return None
     here = ", ".join(sorted({d.device.model for d in free.devices})) or "no GPU"
     wanted = " or ".join(gpu.models) or "a GPU"
@@ -149,27 +154,26 @@ def _gpu_model(spec: JobSpec, free: Free) -> Refusal | None:
     return _never(code, f"needs {wanted}, {free.node.id} has {here}", "ask for what is there")
 
 
-def _gpu_count(spec: JobSpec, free: Free) -> Refusal | None:
+def _gpu_count(spec: JobSpec, free: Free, suitable: Suitable) -> Refusal | None:
     count = spec.resources.gpu.count
-    suitable = sum(suits(spec, device.device) for device in free.devices)
-    if suitable >= count:
+    if len(suitable) >= count:
         return None
+    has = len(suitable)
     return _never(
         Code.GPU_COUNT,
-        f"needs {count} GPUs on one node, {free.node.id} has {suitable} that suit",
-        f"ask for {suitable} or fewer",
-        shortfall=1 - suitable / count,
+        f"needs {count} GPUs on one node, {free.node.id} has {has} that suit",
+        f"ask for {has} or fewer",
+        shortfall=1 - has / count,
     )
 
 
-def _gpu_now(spec: JobSpec, free: Free) -> Refusal | None:
+def _gpu_now(spec: JobSpec, free: Free, suitable: Suitable) -> Refusal | None:
     gpu = spec.resources.gpu
-    if not gpu.count or (have := len(_open_devices(spec, free))) >= gpu.count:
+    if not gpu.count or (have := len(_opened(spec, suitable))) >= gpu.count:
         return None
-    suitable = [d for d in free.devices if suits(spec, d.device)]
     most_share = max(d.share for d in suitable)
     most_memory = max(d.memory_gib for d in suitable)
-    needs = min(device_memory_taken(spec.resources, d.device) for d in suitable)
+    needs = min(gpu_memory_taken(gpu, d.device) for d in suitable)
     code, shortfall = Code.GPU_COUNT, 1 - have / gpu.count
     if _without_foreign(spec, suitable) >= gpu.count:
         code = Code.GPU_IN_USE
@@ -190,7 +194,7 @@ def _gpu_now(spec: JobSpec, free: Free) -> Refusal | None:
 def _amount_ever(name: str, unit: str, code: Code, of: Callable[[JobSpec], float | None]) -> Filter:
     """Make the filter of one plain amount; `name` is that of the field on both sides."""
 
-    def forbids(spec: JobSpec, free: Free) -> Refusal | None:
+    def forbids(spec: JobSpec, free: Free, suitable: Suitable) -> Refusal | None:
         wanted = of(spec) or 0.0
         total: float = getattr(free.node.facts, name)
         if wanted <= total + DUST:
@@ -203,7 +207,7 @@ def _amount_ever(name: str, unit: str, code: Code, of: Callable[[JobSpec], float
 
 
 def _amount_now(name: str, unit: str, code: Code, of: Callable[[JobSpec], float | None]) -> Filter:
-    def forbids(spec: JobSpec, free: Free) -> Refusal | None:
+    def forbids(spec: JobSpec, free: Free, suitable: Suitable) -> Refusal | None:
         wanted = of(spec) or 0.0
         has = max(0.0, getattr(free, name))
         if wanted <= has + DUST:
@@ -215,7 +219,7 @@ def _amount_now(name: str, unit: str, code: Code, of: Callable[[JobSpec], float 
     return forbids
 
 
-def _ready(spec: JobSpec, free: Free) -> Refusal | None:
+def _ready(spec: JobSpec, free: Free, suitable: Suitable) -> Refusal | None:
     state = free.node.state
     if state is NodeState.READY or (state is NodeState.EXPECTED and not spec.secrets):
         return None
@@ -281,17 +285,31 @@ def suits(spec: JobSpec, device: Device) -> bool:
     return model_suits(spec, device) and spec.resources.gpu.memory_gib.holds(device.memory_gib)
 
 
-def _open_devices(spec: JobSpec, free: Free) -> list[DeviceFree]:
-    return [d for d in free.devices if suits(spec, d.device) and _has_room(spec, d, d.memory_gib)]
+def _suitable(spec: JobSpec, free: Free) -> Suitable:
+    if not spec.resources.gpu.count:
+        return ()
+    known: dict[tuple[str, float], bool] = {}  # the devices of a node are mostly alike
+    found: list[DeviceFree] = []
+    for d in free.devices:
+        kind = (d.device.model, d.device.memory_gib)
+        if kind not in known:
+            known[kind] = suits(spec, d.device)
+        if known[kind]:
+            found.append(d)
+    return found
+
+
+def _opened(spec: JobSpec, suitable: Suitable) -> list[DeviceFree]:
+    return [d for d in suitable if _has_room(spec, d, d.memory_gib)]
 
 
 def _has_room(spec: JobSpec, device: DeviceFree, memory_gib: float) -> bool:
-    return (
-        device.share + DUST >= spec.resources.gpu.share
-        and memory_gib + DUST >= device_memory_taken(spec.resources, device.device)
+    gpu = spec.resources.gpu
+    return device.share + DUST >= gpu.share and memory_gib + DUST >= gpu_memory_taken(
+        gpu, device.device
     )
 
 
-def _without_foreign(spec: JobSpec, suitable: list[DeviceFree]) -> int:
+def _without_foreign(spec: JobSpec, suitable: Suitable) -> int:
     """Count the devices that would be open if others than our jobs left them."""
     return sum(_has_room(spec, d, d.memory_gib + d.foreign_gib) for d in suitable)

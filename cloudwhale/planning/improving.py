@@ -1,34 +1,38 @@
 """Makes a match better step by step: moves aside for what has no place, moves and swaps."""
 
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
 
 from cloudwhale.model.reason import Refusal
 from cloudwhale.planning.board import Board
 from cloudwhale.planning.ground import Ground, Seat
 
-TRIES = 400
-"""Of each kind in a round: an effort that is counted, so that the same world gets the same plan."""
-
 # Sums of scores in another order differ by less.
 A_GAIN = 1e-6
 
 
-class Effort:
-    """What a round may still try; shared by all its classes."""
+@dataclass(slots=True)
+class Progress:
+    """How far a round is: the effort that is left is counted, never timed, so that the same world
+    gets the same plan.
+    """
 
-    def __init__(self, tries: int = TRIES) -> None:
-        self.to_make_room = tries
-        self.to_improve = tries
+    to_make_room: int
+    """Others that may still be asked to move aside."""
+    to_improve: int
+    """Moves and swaps that may still be tried."""
+    refused: set[int] = field(default_factory=set[int])
+    """Needs without a place: room only shrinks from one window to the next."""
 
 
-def make_room(rank: int, need: int, board: Board, effort: Effort) -> bool:
+def make_room(rank: int, need: int, board: Board, progress: Progress) -> bool:
     """Seat a job that fits nowhere by moving one other to its next best place; say if it worked."""
     ground = board.ground
-    for node in board.could(need) if effort.to_make_room > 0 else ():
+    for node in board.could(need) if progress.to_make_room > 0 else ():
         for seat in ground.seats[node]:
-            if effort.to_make_room <= 0:
+            if progress.to_make_room <= 0:
                 return False
-            effort.to_make_room -= 1
+            progress.to_make_room -= 1
             if isinstance(ground.place(need, ground.without(node, (seat,))), Refusal):
                 continue
             target = board.best(seat.need, other_than=node)
@@ -39,40 +43,45 @@ def make_room(rank: int, need: int, board: Board, effort: Effort) -> bool:
     return False
 
 
-def improve(board: Board, ranks: Collection[int], effort: Effort) -> None:
+def improve(board: Board, ranks: Collection[int], progress: Progress) -> None:
     """Move and swap the seated of some ranks while the sum of scores grows and effort is left."""
-    while effort.to_improve > 0 and _one_step(board, ranks, effort):
+    if len(ranks) < 2 or len(board.ground.songs) < 2:
+        return  # the only one has the best place already
+    while progress.to_improve > 0 and _one_pass(board, ranks, progress):
         pass
 
 
-def _one_step(board: Board, ranks: Collection[int], effort: Effort) -> bool:
-    """Carry out the first move or swap that gains, those that sit worst first; False: none does."""
-    ground = board.ground
+def _one_pass(board: Board, ranks: Collection[int], progress: Progress) -> bool:
+    """Carry out what gains, those that sit worst first; say whether anything did."""
+    ground, gained = board.ground, False
     seats = [seat for here in ground.seats for seat in here if seat.rank in ranks]
-    if len(ground.songs) < 2:
-        return False
-    seats.sort(key=lambda seat: (ground.scored(seat).total, seat.rank))
-    for seat in seats:
-        for change in _changes(seat, seats, board):
-            if effort.to_improve <= 0:
+    totals = [one.total for one in board.scored(seats)]
+    order = sorted(zip(totals, seats, strict=True), key=lambda pair: (pair[0], pair[1].rank))
+    for _, seat in order:
+        if seat not in ground.seats[seat.node]:
+            continue  # it has moved in this pass
+        for change in _changes(seat, ranks, board):
+            if progress.to_improve <= 0:
                 return False
-            effort.to_improve -= 1
+            progress.to_improve -= 1
             if _gains(change, ground):
-                return True
-    return False
+                gained = True
+                break
+    return gained
 
 
 Change = tuple[Seat, int, Seat | None]
 """Who moves, where to, and who takes its place in turn."""
 
 
-def _changes(seat: Seat, seats: list[Seat], board: Board) -> Iterator[Change]:
+def _changes(seat: Seat, ranks: Collection[int], board: Board) -> Iterator[Change]:
     target = board.best(seat.need, other_than=seat.node)
     if target is not None:
         yield seat, target, None
-    for other in seats:
-        if other.node != seat.node and other.need != seat.need:
-            yield seat, other.node, other
+    for here in tuple(board.ground.seats):
+        for other in here:
+            if other.node != seat.node and other.need != seat.need and other.rank in ranks:
+                yield seat, other.node, other
 
 
 def _gains(change: Change, ground: Ground) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from cloudwhale.model.job import HOLDS_A_PLACE, Job, Placement, Resources
+from cloudwhale.model.job import HOLDS_A_PLACE, GpuRequest, Job, Placement, Resources
 from cloudwhale.model.node import Device, DeviceUse, Measured, Node
 from cloudwhale.model.units import GiB, Instant
 from cloudwhale.model.world import Sighting
@@ -106,10 +106,15 @@ def device_memory_taken(wants: Resources, device: Device) -> GiB:
     share of the memory when it did not say. Sizes are asked for by a model's nominal memory, of
     which the driver keeps a little, so nobody takes more than can be given away.
     """
+    return gpu_memory_taken(wants.gpu, device)
+
+
+def gpu_memory_taken(gpu: GpuRequest, device: Device) -> GiB:
+    """Return the same for the GPU part of what a job wants."""
     packs_gib = device.packs_gib
-    if wants.gpu.share >= 1.0:
+    if gpu.share >= 1.0:
         return packs_gib
-    return min(packs_gib, wants.gpu.memory_gib.least or wants.gpu.share * packs_gib)
+    return min(packs_gib, gpu.memory_gib.least or gpu.share * packs_gib)
 
 
 def free_capacity(

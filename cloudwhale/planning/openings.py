@@ -145,7 +145,7 @@ def _unready(song: Song, has_secrets: bool) -> int:
 
 def _forbids(spec: JobSpec, song: Song) -> int:
     for number, forbids in enumerate(RULE_FILTERS):
-        if forbids(spec, song.free) is not None:
+        if forbids(spec, song.free, ()) is not None:
             return number + 1  # the codes begin with those of these filters
     return 0
 

@@ -9,7 +9,7 @@ from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.planning.board import Board, SmallBoard
 from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.ground import Ground, Seat
-from cloudwhale.planning.improving import Effort
+from cloudwhale.planning.improving import Progress
 from cloudwhale.planning.inventory import Free, Reservation
 from cloudwhale.planning.needs import Needs
 from cloudwhale.planning.refusals import Verdict as Verdict
@@ -60,10 +60,10 @@ def pack(classes: Sequence[Sequence[Job]], given: Packing) -> Packed:
     waiting = [Waiting(rank, needs.of(job)) for rank, job in enumerate(jobs)]
     ground = Ground(_songs(given), needs.all, _taste(waiting, needs, given))
     board = _board(ground, needs)
-    effort, start = Effort(), 0
+    progress, start = Progress(board.tries, board.tries), 0
     left_out: list[Waiting] = []
     for some in classes:
-        left_out += seat_class(waiting[start : start + len(some)], board, effort)
+        left_out += seat_class(waiting[start : start + len(some)], board, progress)
         start += len(some)
     seats = sorted((s for here in ground.seats for s in here), key=lambda seat: seat.rank)
     return Packed(_decisions(jobs, seats, board), _refused(jobs, left_out, board))
@@ -107,13 +107,13 @@ def _taste(waiting: Sequence[Waiting], needs: Needs, given: Packing) -> Taste:
     counts: dict[int, int] = {}
     for job in waiting:
         counts[job.need] = counts.get(job.need, 0) + 1
-    demands = [(needs.all[need].wants, count) for need, count in counts.items()]
-    demands += [(job.wants, 1) for job in given.running]
+    demands = [(needs.all[need].wants, float(count)) for need, count in counts.items()]
+    demands += [(job.wants, 1.0) for job in given.running]
     own = given.score.weights
     return Taste(
         policy=given.score,
         weights=given.weights if given.weights.keys() & own.keys() else own,
-        kinds=usual(demands),
+        kinds=usual(demands, needs.devices),
     )
 
 

@@ -2,19 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import TypeAlias, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cloudwhale.model.node import Device
 from cloudwhale.planning.asks import Asks, taken_gib
 from cloudwhale.planning.columns import Columns, Floats, Ints
-from cloudwhale.planning.fit import matches_model
 from cloudwhale.planning.needs import Need
 from cloudwhale.planning.scoring import IMAGE_GIB, INPUT_GIB, NETWORK_MB_S, Song
 from cloudwhale.planning.speeds import BESIDE_A_NEIGHBOUR
 from cloudwhale.planning.usual import SLACK, Kind
 from cloudwhale.spi.policy import Room
+
+Singles: TypeAlias = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,58 +62,74 @@ class Likings:
 
 
 class Usable:
-    """What waiting and usual jobs could use of each column: `usual.lost_gpus` over arrays."""
+    """What waiting and usual jobs could use of each column: `usual.lost_gpus` over arrays.
+
+    Single precision: it is the largest of all arrays here, and a score needs no more.
+    """
 
     def __init__(self, kinds: Sequence[Kind], devices: Sequence[Device], columns: Columns) -> None:
         self._columns = columns
-        self._weight = np.array([kind.weight for kind in kinds])
+        self._worth = _singles([kind.weight * kind.gpus for kind in kinds])
         self._share = np.array([kind.gpu.share for kind in kinds])
         self._least = np.array([kind.gpu.memory_gib.least for kind in kinds])
-        self._count = np.array([float(kind.gpu.count) for kind in kinds])
-        self._gpus = np.array([kind.gpus for kind in kinds])
-        self._cpu, self._any_cpu = _divisors([kind.cpu for kind in kinds])
-        self._memory, self._any_memory = _divisors([kind.memory_gib for kind in kinds])
-        self._suits = np.array([_suits(kind, devices) for kind in kinds]).T
+        self._per_device = _singles([1.0 / kind.gpu.count for kind in kinds])
+        self._per_cpu, self._any_cpu = _rates([kind.cpu for kind in kinds])
+        self._per_gib, self._any_memory = _rates([kind.memory_gib for kind in kinds])
+        self._suits = np.array(
+            [[*((d.model, d.memory_gib) in kind.suits for d in devices), False] for kind in kinds]
+        ).T
         """By device kind, the last of which is none, and kind of demand."""
-        self._copies = np.zeros((columns.size, len(kinds)))
+        shape = (columns.size, columns.width, len(kinds))
+        self._on_device = np.zeros(shape, dtype=np.float32)
+        """Copies of each kind of demand that each device could hold."""
+        self._copies = np.zeros((columns.size, len(kinds)), dtype=np.float32)
+        self._gpus = np.zeros(columns.size)
         self.look_again(np.arange(columns.size))
 
     def look_again(self, at: Ints) -> None:
         """Count again in columns that have changed."""
         columns = self._columns
-        copies = self._copies_on(
+        self._on_device[at] = self._copies_on(
             columns.share[at], columns.gpu_gib[at], columns.packs_gib[at], columns.kind[at]
         )
-        self._copies[at] = copies.sum(axis=1)
+        self._copies[at] = self._on_device[at].sum(axis=1)
+        self._gpus[at] = self._usable(self._copies[at], columns.cpu[at], columns.memory[at])
 
     def lost(self, places: Places, share: Floats, taken: Floats, cpu_and_memory: Floats) -> Floats:
         """Return what the usual jobs could use less; `share` and `taken` of each device."""
         columns, at = self._columns, places.columns
-        own = columns.share[at, places.first], columns.gpu_gib[at, places.first]
-        which = columns.packs_gib[at, places.first], columns.kind[at, places.first]
-        before = self._copies_on(*own, *which)
-        after = self._copies_on(own[0] - share, own[1] - taken, *which)
-        copies = self._copies[at]
-        spoilt = copies - places.count[:, None] * (before - after)
-        cpu, memory = columns.cpu[at], columns.memory[at]
-        used = self._usable(copies, cpu, memory)
-        used -= self._usable(spoilt, cpu - cpu_and_memory[0], memory - cpu_and_memory[1])
-        lost: Floats = used @ self._weight
+        gone = self._on_device[at, places.first]
+        (shared,) = np.nonzero((share < 1.0) & (places.count > 0))
+        if len(shared):
+            given = at[shared], places.first[shared]
+            gone[shared] -= self._copies_on(
+                columns.share[given] - share[shared],
+                columns.gpu_gib[given] - taken[shared],
+                columns.packs_gib[given],
+                columns.kind[given],
+            )
+        gone *= places.count[:, None]
+        copies = self._copies[at] - gone
+        cpu, memory = columns.cpu[at] - cpu_and_memory[0], columns.memory[at] - cpu_and_memory[1]
+        lost: Floats = self._gpus[at] - self._usable(copies, cpu, memory)
         return lost
 
-    def _copies_on(self, share: Floats, gib: Floats, packs_gib: Floats, kind: Ints) -> Floats:
-        share, gib, packs_gib = share[..., None], gib[..., None], packs_gib[..., None]
-        needed = taken_gib(self._share, self._least, packs_gib)
-        copies = np.minimum(share / self._share, gib / needed)
-        found: Floats = np.maximum(0.0, np.floor(copies + SLACK)) * self._suits[kind]
-        return found
+    def _copies_on(self, share: Floats, gib: Floats, packs_gib: Floats, kind: Ints) -> Singles:
+        needed = taken_gib(self._share, self._least, packs_gib[..., None])
+        copies = np.minimum(share[..., None] / self._share, gib[..., None] / needed)
+        found = np.maximum(0.0, np.floor(copies + SLACK)) * self._suits[kind]
+        return found.astype(np.float32)
 
-    def _usable(self, copies: Floats, cpu: Floats, memory: Floats) -> Floats:
-        jobs = copies // self._count
-        jobs = np.minimum(jobs, np.maximum(0.0, cpu)[:, None] / self._cpu + self._any_cpu)
-        memory = np.maximum(0.0, memory)
-        jobs = np.minimum(jobs, memory[:, None] / self._memory + self._any_memory)
-        gpus: Floats = jobs * self._gpus
+    def _usable(self, copies: Singles, cpu: Floats, memory: Floats) -> Floats:
+        """Return the devices that usual jobs could use, by how usual they are."""
+        jobs = copies * self._per_device
+        np.floor(jobs + np.float32(SLACK), out=jobs)
+        for free, per, anyway in (
+            (cpu, self._per_cpu, self._any_cpu),
+            (memory, self._per_gib, self._any_memory),
+        ):
+            np.minimum(jobs, _singles(np.maximum(0.0, free))[:, None] * per + anyway, out=jobs)
+        gpus: Floats = (jobs @ self._worth).astype(np.float64)
         return gpus
 
 
@@ -168,19 +186,12 @@ class Rooms:
         return Room(**cast(dict[str, float], amounts))
 
 
-def _divisors(amounts: Sequence[float]) -> tuple[Floats, Floats]:
-    """Return amounts to divide by, and what to add: where nothing is wanted nothing limits."""
+def _rates(amounts: Sequence[float]) -> tuple[Singles, Singles]:
+    """Return jobs per unit, and what to add: where nothing is wanted nothing limits."""
     wanted = np.array(amounts)
-    return np.where(wanted > 0, wanted, 1.0), np.where(wanted > 0, 0.0, np.inf)
+    rates = np.divide(1.0, wanted, out=np.zeros(len(amounts)), where=wanted > 0)
+    return _singles(rates), _singles(np.where(wanted > 0, 0.0, np.inf))
 
 
-def _suits(kind: Kind, devices: Sequence[Device]) -> list[bool]:
-    gpu = kind.gpu
-    return [
-        *(
-            (not gpu.models or any(matches_model(name, d.model) for name in gpu.models))
-            and gpu.memory_gib.holds(d.memory_gib)
-            for d in devices
-        ),
-        False,
-    ]
+def _singles(amounts: Sequence[float] | Floats) -> Singles:
+    return np.asarray(amounts, dtype=np.float32)

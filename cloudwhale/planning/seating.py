@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from cloudwhale.model.reason import Refusal
 from cloudwhale.planning.board import Board, Top
 from cloudwhale.planning.ground import Seat
-from cloudwhale.planning.improving import Effort, improve, make_room
+from cloudwhale.planning.improving import Progress, improve, make_room
 
 WINDOW = 256
 """Jobs that are matched together: those further back wait until the ones before have places."""
@@ -23,33 +23,34 @@ class Waiting:
     need: int
 
 
-def seat_class(jobs: Sequence[Waiting], board: Board, effort: Effort) -> list[Waiting]:
+def seat_class(jobs: Sequence[Waiting], board: Board, progress: Progress) -> list[Waiting]:
     """Seat the jobs of one class, first first, and return those without a place.
 
     Jobs are taken by regret, not by rank; then what has no place tries to move others aside, and
     what sits badly to move or swap. At last nobody of the head stays out whom only jobs behind
     it keep out: moved they may be, passed over it is not.
     """
-    refused: set[int] = set()
     left_out: list[Waiting] = []
     for start in range(0, len(jobs), WINDOW):
         window = jobs[start : start + WINDOW]
-        seated = _window([job for job in window if job.need not in refused], board, effort)
+        seated = _window(
+            [job for job in window if job.need not in progress.refused], board, progress
+        )
         if start == 0:
             _keep_the_head(window, board, seated)
         unseated = [job for job in window if job.rank not in seated]
-        refused.update(job.need for job in unseated)
+        progress.refused.update(job.need for job in unseated)
         left_out += unseated
     return left_out
 
 
-def _window(jobs: Sequence[Waiting], board: Board, effort: Effort) -> set[int]:
+def _window(jobs: Sequence[Waiting], board: Board, progress: Progress) -> set[int]:
     """Return the ranks of those that got a place."""
     seated = _by_regret(jobs, board)
     for job in jobs:
-        if job.rank not in seated and make_room(job.rank, job.need, board, effort):
+        if job.rank not in seated and make_room(job.rank, job.need, board, progress):
             seated.add(job.rank)
-    improve(board, seated, effort)
+    improve(board, seated, progress)
     _seat_what_fits((job for job in jobs if job.rank not in seated), board, seated)
     return seated
 

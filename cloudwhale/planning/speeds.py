@@ -20,7 +20,7 @@ def run_s(job: Job, model: str | None, neighbours: int, durations: Durations) ->
     `model`: None for a job without GPUs; `neighbours`: other jobs on its most crowded device.
     A job that resumes has done what its attempts ran and did not lose.
     """
-    length_s = durations.of(job.spec).length_s
+    length_s = durations.length_s(job.spec)
     if job.checkpoint is not None:
         length_s = max(OVERDUE * length_s, length_s - max(0.0, job.run_s - job.lost_s))
     return length_s / (speed(job.spec, model) * throughput(neighbours))

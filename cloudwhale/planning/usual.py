@@ -8,11 +8,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from cloudwhale.model.job import GpuRequest, Resources
+from cloudwhale.model.node import Device
 from cloudwhale.model.units import GiB
 from cloudwhale.planning.fit import matches_model
-from cloudwhale.planning.inventory import DeviceFree, Free, device_memory_taken
+from cloudwhale.planning.inventory import DeviceFree, Free, device_memory_taken, gpu_memory_taken
 
-MOST_KINDS = 12
+MOST_KINDS = 8
 """Kinds of demands that a mix tells apart; the rest are too rare to count."""
 
 # Sums of shares miss whole numbers by a little.
@@ -20,6 +21,7 @@ SLACK = 1e-4
 
 # A job for one whole GPU is always to be expected, as if this many of them were waiting.
 EXPECTED_ANYWAY = 1.0
+ANYBODY = Resources(gpu=GpuRequest(count=1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,8 @@ class Kind:
     cpu: float
     """Of one job, the mean of those that were folded."""
     memory_gib: GiB
+    suits: frozenset[tuple[str, GiB]]
+    """Models of devices, with their nominal memory, that are here and that it could run on."""
 
     @property
     def gpus(self) -> float:
@@ -39,11 +43,13 @@ class Kind:
         return self.gpu.count * self.gpu.share
 
 
-def usual(demands: Iterable[tuple[Resources, int]]) -> tuple[Kind, ...]:
+def usual(
+    demands: Iterable[tuple[Resources, float]], devices: Iterable[Device]
+) -> tuple[Kind, ...]:
     """Fold demands with their counts into the most usual kinds; those without GPUs do not count."""
     counts: dict[GpuKey, list[float]] = {}
     requests: dict[GpuKey, GpuRequest] = {}
-    for wants, count in (*demands, (Resources(gpu=GpuRequest(count=1)), EXPECTED_ANYWAY)):
+    for wants, count in (*demands, (ANYBODY, EXPECTED_ANYWAY)):
         if wants.gpu.count:
             key = _key(wants.gpu)
             requests.setdefault(key, wants.gpu)
@@ -53,10 +59,20 @@ def usual(demands: Iterable[tuple[Resources, int]]) -> tuple[Kind, ...]:
             sums[2] += count * (wants.memory_gib or 0.0)
     kept = sorted(counts, key=lambda key: (-counts[key][0], key))[:MOST_KINDS]
     total = sum(counts[key][0] for key in kept)
+    models = {(d.model, d.memory_gib): d for d in devices}
     return tuple(
-        Kind(n / total, requests[key], cpu / n, memory / n)
+        Kind(n / total, requests[key], cpu / n, memory / n, _suits(requests[key], models.values()))
         for key in kept
         for n, cpu, memory in (counts[key],)
+    )
+
+
+def _suits(gpu: GpuRequest, devices: Iterable[Device]) -> frozenset[tuple[str, GiB]]:
+    return frozenset(
+        (d.model, d.memory_gib)
+        for d in devices
+        if (not gpu.models or any(matches_model(name, d.model) for name in gpu.models))
+        and gpu.memory_gib.holds(d.memory_gib)
     )
 
 
@@ -81,14 +97,10 @@ def lost_gpus(free: Free, wants: Resources, devices: Sequence[str], kinds: Itera
 def _lost_to(
     kind: Kind, free: Free, wants: Resources, given: tuple[DeviceFree | None, int]
 ) -> float:
-    copies = sum(
-        copies_on(kind, d, d.share, d.memory_gib)
-        for d in free.devices
-        if might_use(kind, d)
-    )  # fmt: skip
+    copies = sum(copies_on(kind, d, d.share, d.memory_gib) for d in free.devices)
     device, count = given
     taken = 0
-    if device is not None and might_use(kind, device):
+    if device is not None:
         share = device.share - wants.gpu.share
         memory = device.memory_gib - device_memory_taken(wants, device.device)
         before = copies_on(kind, device, device.share, device.memory_gib)
@@ -98,19 +110,14 @@ def _lost_to(
     return _usable(kind, copies, free.cpu, free.memory_gib) - after
 
 
-def might_use(kind: Kind, device: DeviceFree) -> bool:
-    """Say whether jobs of a kind could run on a device of this model."""
-    gpu, model = kind.gpu, device.device.model
-    asked = not gpu.models or any(matches_model(name, model) for name in gpu.models)
-    return asked and gpu.memory_gib.holds(device.device.memory_gib)
-
-
 def copies_on(kind: Kind, device: DeviceFree, share: float, memory_gib: GiB) -> int:
     """Return how many jobs of a kind a device with this much free could hold."""
-    needed = device_memory_taken(Resources.model_construct(gpu=kind.gpu), device.device)
-    by_share = math.floor(share / kind.gpu.share + SLACK)
-    by_memory = math.floor(memory_gib / needed + SLACK) if needed > 0 else by_share
-    return max(0, min(by_share, by_memory))
+    one = device.device
+    if (one.model, one.memory_gib) not in kind.suits:
+        return 0
+    by_share = share / kind.gpu.share
+    by_memory = memory_gib / gpu_memory_taken(kind.gpu, one)
+    return max(0, math.floor(min(by_share, by_memory) + SLACK))
 
 
 def _usable(kind: Kind, copies: int, cpu: float, memory_gib: GiB) -> float:
