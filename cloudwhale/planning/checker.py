@@ -107,8 +107,10 @@ def device_capacity(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]
         for device, share in use.share.items():
             if share > 1 + 1e-6:
                 yield Fault("device-capacity", f"{device} of {node.id}: share {share:g} of 1")
-            if use.gpu_gib[device] > memory.get(device, 0.0) * (1 + 1e-6):
-                says = f"{use.gpu_gib[device]:g} GiB of {memory.get(device, 0.0):g}"
+            if device not in memory:
+                continue  # it is gone, and who was on it ends; `devices-suit` keeps others away
+            if use.gpu_gib[device] > memory[device] * (1 + 1e-6):
+                says = f"{use.gpu_gib[device]:g} GiB of {memory[device]:g}"
                 yield Fault("device-capacity", f"{device} of {node.id}: {says}")
 
 

@@ -271,3 +271,13 @@ def test_the_planners_own_plan_has_no_fault() -> None:
     made = plan(world, policies)
     assert len([s for s in made.steps if isinstance(s, p.Place)]) == 2
     assert checker.check(made, world, RULES) == ()
+
+
+def test_a_job_on_a_device_that_is_gone_keeps_nobody_from_its_node() -> None:
+    part = wants(gpu=GpuRequest(count=1, share=0.5, memory_gib=Span(least=8.0)))
+    old = placed(a_job("old", resources=part), "host", "g-gone")
+    world = a_world([old, a_job("new", resources=part)], [GPUS.but(facts=GPUS.facts.but(cpu=8.0))])
+    honest = checker.check(a_plan(place("new", 1, "host", "g-0")), world, RULES)
+    assert list(honest) == []
+    onto_it = checker.check(a_plan(place("new", 1, "host", "g-gone")), world, RULES)
+    assert {fault.rule for fault in onto_it} == {"devices-suit"}
