@@ -23,6 +23,7 @@ from cloudwhale.model import event as e
 from cloudwhale.model.units import Seconds
 from cloudwhale.spi.errors import Unreachable
 
+SERVICE = "cloudwhale-agent.service"
 HELLO = "hello"
 """Folder of the mailbox in which another machine is shown that it is the same one."""
 
@@ -141,10 +142,15 @@ def _token(desk: Desk) -> Iterator[str]:
 
 def _joined(desk: Desk, ssh: Ssh, seen: Look, agent: Agent, after: int) -> Joined:
     try:
-        return installing.joined(desk.objects, agent, after, desk.clock)
+        return installing.joined(
+            desk.objects, agent, after, desk.clock, lambda: installing.lives(ssh, seen, agent)
+        )
     except Unreachable as error:
-        said = installing.last_words(ssh, seen, agent) or "it said nothing"
-        raise Unreachable(f"{error.says}; its agent said last: {said}", error.remedy) from error
+        said = installing.last_words(ssh, seen, agent)
+        log = f"{seen.home}/nodes/{agent.node}/agent.log"
+        remedy = f"Look there: journalctl --user -u {SERVICE}" if seen.systemd else f"See {log}."
+        last = f"; it said last: {said}" if said else ""
+        raise Unreachable(f"{error.says}{last}", error.remedy or remedy) from error
 
 
 def _tell(desk: Desk, report: Joined, name: str) -> None:

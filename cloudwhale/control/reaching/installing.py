@@ -3,7 +3,7 @@
 import hashlib
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from cloudwhale.spi.errors import Unreachable
 
 JOINS_WITHIN_S: Seconds = 60.0  # it takes two; a busy machine or a slow store takes longer
 LOOK_EVERY_S: Seconds = 0.2
+ASK_EVERY_S: Seconds = 4.0
 _HERE = Path(__file__).parent
 _PATH = re.compile(r"/[A-Za-z0-9_./@%+=:,-]*")
 
@@ -93,10 +94,8 @@ def start(ssh: Ssh, seen: Look, package: Package, agent: Agent) -> str:
     ]
     whole = [f"{folder}/bin/python", "-P", "-m", "cloudwhale.agent", *words]
     told = {
+        **_place(seen, agent),
         "DIR": folder,
-        "HOME_DIR": seen.home,
-        "NODE": agent.node,
-        "SYSTEMD": "yes" if seen.systemd else "no",
         "UNIT": unit.unit(agent.node, whole),
     }
     said = ssh.script(f"set -- {shlex.join(words)}\n" + _with(told, "start.sh"))
@@ -112,26 +111,45 @@ def newest_report(objects: Objects, node: str) -> int:
     return inbox_from(objects, node).newest()
 
 
-def joined(objects: Objects, agent: Agent, after: int, clock: Clock) -> Joined:
-    """Wait until an agent has joined that was started after a report; raise Unreachable."""
+def joined(
+    objects: Objects, agent: Agent, after: int, clock: Clock, lives: Callable[[], bool]
+) -> Joined:
+    """Wait until an agent has joined that was started after a report; raise Unreachable.
+
+    `lives`: whether it still tries; asked every few seconds.
+    """
     box, number = inbox_from(objects, agent.node), after
-    end = clock.steady() + JOINS_WITHIN_S
-    while clock.steady() < end:
+    begun = asked_at = clock.steady()
+    while (now := clock.steady()) < begun + JOINS_WITHIN_S:
         while (body := box.read(number + 1)) is not None:
             number += 1
             report = REPORTS.validate_json(body)
             if isinstance(report, Joined):
                 return report
+        if now >= asked_at + ASK_EVERY_S:
+            asked_at = now
+            if not lives():
+                raise Unreachable(f"{agent.node} has not joined: its agent has ended")
         wait(LOOK_EVERY_S)
     raise Unreachable(f"{agent.node} has not joined within {JOINS_WITHIN_S:g} s")
+
+
+def lives(ssh: Ssh, seen: Look, agent: Agent) -> bool:
+    """Say whether the agent there works, or is started again and again."""
+    return "lives" in ssh.script(_with(_place(seen, agent), "lives.sh"))
 
 
 def last_words(ssh: Ssh, seen: Look, agent: Agent) -> str:
     """Return what the agent there has printed last."""
     log = f"{seen.home}/nodes/{agent.node}/agent.log"
     journal = "journalctl --user -u cloudwhale-agent.service -n 3 -o cat"
-    command = journal if seen.systemd else f"tail -n 3 {shlex.quote(log)}"
-    return ssh.script(f"{command} 2>/dev/null || true\n").strip()
+    command = journal if seen.systemd else f"tail -n 2 {shlex.quote(log)}"
+    return " ".join(ssh.script(f"{command} 2>/dev/null || true\n").split())
+
+
+def _place(seen: Look, agent: Agent) -> dict[str, str]:
+    systemd = "yes" if seen.systemd else "no"
+    return {"HOME_DIR": seen.home, "NODE": agent.node, "SYSTEMD": systemd}
 
 
 def _with(told: dict[str, str], script: str) -> str:
