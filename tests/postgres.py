@@ -65,6 +65,10 @@ class Server:
                 found = connection.execute(statement.encode())
             return found.fetchall() if found.description else []
 
+    def run_in(self, url: str, *statements: str) -> list[tuple[Any, ...]]:
+        """Run statements in the database of a URL."""
+        return self.run(*statements, database=name_in(url))
+
     def new_database(self, template: str = TEMPLATE) -> str:
         """Make a database, by default with cloudwhale's tables; return its URL."""
         name = f"test_{os.getpid()}_{next(_numbers)}"
@@ -73,14 +77,12 @@ class Server:
 
     def drop(self, url: str) -> None:
         """Remove a database, whoever is connected to it."""
-        name = url.partition("@/")[2].partition("?")[0]
-        self.run(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+        self.run(f'DROP DATABASE IF EXISTS "{name_in(url)}" WITH (FORCE)')
 
     def sessions(self, url: str, called: str = "%") -> list[int]:
         """Return the process ids of the sessions at a database whose names are like this."""
-        name = url.partition("@/")[2].partition("?")[0]
         rows = self.run(
-            f"SELECT pid FROM pg_stat_activity WHERE datname = '{name}' "
+            f"SELECT pid FROM pg_stat_activity WHERE datname = '{name_in(url)}' "
             f"AND application_name LIKE '{called}'"
         )
         return [pid for (pid,) in rows]
@@ -91,6 +93,11 @@ class Server:
         for pid in pids:
             self.run(f"SELECT pg_terminate_backend({pid}, 5000)")
         return len(pids)
+
+
+def name_in(url: str) -> str:
+    """Return the name of the database in a URL of `Server.url`."""
+    return url.partition("@/")[2].partition("?")[0]
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -147,7 +154,7 @@ def _nobody_else(users: Any) -> bool:
 def _until_gone(folder: Path) -> None:
     """The last who uses it waits for its end, so that nothing is left when the tests are over."""
     clock = SystemClock()
-    end = clock.steady() + 20.0
+    end = clock.steady() + 60.0
     while folder.exists():
         assert clock.steady() < end, f"the server in {folder} does not end"
         wait(0.02)

@@ -95,9 +95,10 @@ class Shell:
 
     def jobs(self) -> Sequence[Job]:
         """Every job, newest first; looked up without a command, which would take longer."""
-        if not (self.home / "cloudwhale.db").exists():
+        url = self.settings.get("CLOUDWHALE_DATABASE")
+        if url is None and not (self.home / "cloudwhale.db").exists():
             return []
-        with closing(open_store(sqlite_url(self.home), may_migrate=False)) as store:
+        with closing(open_store(url or sqlite_url(self.home), may_migrate=False)) as store:
             return store.jobs(JobQuery())
 
     def states(self) -> dict[str, str]:

@@ -1,6 +1,7 @@
-"""cloudwhale, killed for real before or after the n-th thing that its controller does.
+"""cloudwhale, killed for real around the n-th thing that its controller does.
 
-python mortal.py N before|after WORDS…
+python mortal.py N before|within|after WORDS…
+`within`: when everything is written and the commit is still to come.
 """
 
 import os
@@ -9,25 +10,34 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from sqlalchemy import Engine, event
+
 from cloudwhale.cli import main
 from cloudwhale.control.effects import Effect, ThreadedEffects
 from cloudwhale.control.store.sql import SqlStore
 
 
-class Fuse:
-    """Kills this process before or after the n-th thing."""
+def die(*_: object) -> None:
+    """End this process as nothing can prevent."""
+    os.kill(os.getpid(), signal.SIGKILL)
 
-    def __init__(self, at: int, after: bool) -> None:
-        self._count, self._at, self._after = 0, at, after
+
+class Fuse:
+    """Kills this process before, within or after the n-th thing."""
+
+    def __init__(self, at: int, when: str) -> None:
+        self._count, self._at, self._when = 0, at, when
 
     def around(self, do: Callable[[], Any]) -> Any:
         self._count += 1
         mine = self._count == self._at
-        if mine and not self._after:
-            os.kill(os.getpid(), signal.SIGKILL)
+        if mine and self._when == "before":
+            die()
+        if mine and self._when == "within":
+            event.listen(Engine, "commit", die)
         answer = do()
-        if mine:
-            os.kill(os.getpid(), signal.SIGKILL)
+        if mine and self._when == "after":
+            die()
         return answer
 
 
@@ -54,6 +64,6 @@ def lay(fuse: Fuse) -> None:
 
 
 if __name__ == "__main__":
-    lay(Fuse(int(sys.argv[1]), sys.argv[2] == "after"))
+    lay(Fuse(int(sys.argv[1]), sys.argv[2]))
     sys.argv[1:] = sys.argv[3:]
     main()

@@ -15,11 +15,20 @@ from cloudwhale.model.job import JobState
 
 MORTAL = Path(__file__).with_name("mortal.py")
 POINTS = [(n, when) for n in (1, 3, 5, 7, 9) for when in ("before", "after")]
+POINTS_OF_COMMITS = [*POINTS, (2, "within"), (4, "within")]
 
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Iterator[Shell]:
     typed = Shell(tmp_path, {"CLOUDWHALE_CPU": "2"})
+    yield typed
+    typed.close()
+
+
+@pytest.fixture
+def team_shell(tmp_path: Path, postgres_url: str) -> Iterator[Shell]:
+    """Give a shell whose database is PostgreSQL."""
+    typed = Shell(tmp_path, {"CLOUDWHALE_CPU": "2", "CLOUDWHALE_DATABASE": postgres_url})
     yield typed
     typed.close()
 
@@ -36,6 +45,20 @@ def three_jobs(shell: Shell) -> str:
 def test_a_controller_killed_for_real_is_followed_by_one_that_finishes_its_work(
     shell: Shell, point: int, when: str
 ) -> None:
+    killed_and_followed(shell, point, when)
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize(("point", "when"), POINTS_OF_COMMITS)
+def test_the_same_holds_where_the_database_is_a_servers(
+    team_shell: Shell, point: int, when: str
+) -> None:
+    killed_and_followed(team_shell, point, when)
+    assert not list(team_shell.home.glob("*.db")), "nothing is kept in a file"
+
+
+def killed_and_followed(shell: Shell, point: int, when: str) -> None:
+    """Kill a run there; the same command again must end it as if nothing had been."""
     file = three_jobs(shell)
     first = subprocess.run(
         [sys.executable, str(MORTAL), str(point), when, "run", "-y", file],

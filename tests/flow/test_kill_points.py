@@ -96,14 +96,24 @@ def test_a_controller_killed_around_anything_it_does_loses_and_doubles_nothing(
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-def test_the_same_holds_on_the_database_that_people_use(after: bool, tmp_path: Path) -> None:
-    for point in range(3, count_points() + 1, 9):
-        store = open_store(sqlite_url(tmp_path / str(point)), may_migrate=True)
+@pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def test_the_same_holds_on_the_databases_that_people_use(
+    after: bool, kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    every = 9 if kind == "sqlite" else 16  # a server's answer takes longer than a file's
+    for point in range(3, count_points() + 1, every):
+        if kind == "sqlite":
+            url = sqlite_url(tmp_path / str(point))
+        else:
+            url = request.getfixturevalue("postgres").new_database()
+        store = open_store(url, may_migrate=True)
         stage = life(Fuse(point, after), store)
         assert {job.id: job.state for job in jobs_of(stage).values()} == EXPECTED
         nothing_ran_twice(stage)
         replayed_bit_for_bit(store)
         store.close()
+        if kind == "postgres":
+            request.getfixturevalue("postgres").drop(url)
 
 
 def replayed_bit_for_bit(store: Store) -> None:

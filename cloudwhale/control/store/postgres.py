@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError
 from cloudwhale.control.store.address import REMEDY, for_libpq, masked
 from cloudwhale.control.store.database import Advice
 from cloudwhale.control.store.postgres_faults import unusable
-from cloudwhale.spi.errors import StoreUnusable
+from cloudwhale.spi.errors import CloudwhaleError, StoreUnusable
 
 OLDEST_SERVER = 130000  # as PostgreSQL writes 13.0: the oldest that this was made for
 DIALECT = "postgresql+psycopg://"
@@ -73,18 +73,19 @@ class PostgresDatabase:
             creator=self._connect,
             pool_size=1,  # the store asks one thing at a time
             max_overflow=0,
-            pool_pre_ping=True,  # a server that was restarted is no error of the next command
             use_native_hstore=False,
         )
-        self.reader = engine.execution_options(
-            isolation_level="REPEATABLE READ", postgresql_readonly=True
-        )
+        self.reader = engine.execution_options(isolation_level="REPEATABLE READ")
         # Each statement sees what was committed before it: the first one is the wait for the lock.
         self.writer = engine.execution_options(isolation_level="READ COMMITTED")
         event.listen(self.writer, "begin", _take_turns)
         self._engine: Engine = engine
-        with self.faults():
-            self._look_at_server()
+        try:
+            with self.faults():
+                self._look_at_server()
+        except CloudwhaleError:
+            self.close()
+            raise
 
     def beat(self) -> int:
         """See Database; one question on a connection of its own, which is in no transaction."""

@@ -1,5 +1,7 @@
 """What is wrong with a PostgreSQL server or the way to it, in a sentence with a remedy."""
 
+import re
+
 import psycopg
 from sqlalchemy.exc import DBAPIError
 
@@ -71,15 +73,15 @@ _BY_CLASS: dict[str, Sentence] = {
 _BY_WORDS: tuple[tuple[str, Sentence], ...] = (
     ("password authentication failed", _BY_STATE["28P01"]),
     ("no password supplied", ("asks for a password", CREDENTIALS)),
-    ("no pg_hba.conf entry", _BY_STATE["28000"]),
-    ("authentication failed", _BY_STATE["28000"]),
-    ('role "', ("does not know this user", "Make the user: `createuser NAME` on the server.")),
-    ('database "', _BY_STATE["3D000"]),
-    ("too many clients", _BY_STATE["53300"]),
-    ("connection slots", _BY_STATE["53300"]),
-    ("starting up", _BY_STATE["57P03"]),
-    ("shutting down", _BY_STATE["57P03"]),
-    ("session is read-only", _BY_STATE["25006"]),
+    ("pg_hba.conf|authentication failed", _BY_STATE["28000"]),
+    (
+        'role ".*" does not exist',
+        ("does not know this user", "Make the user: `createuser NAME` on the server."),
+    ),
+    ('database ".*" does not exist', _BY_STATE["3D000"]),
+    ("too many clients|connection slots|too many connections", _BY_STATE["53300"]),
+    ("starting up|shutting down|in recovery mode", _BY_STATE["57P03"]),
+    ("session is read-only|server is in hot standby", _BY_STATE["25006"]),
 )
 
 _UNREACHABLE: Sentence = ("cannot be reached", AWAY)
@@ -107,7 +109,7 @@ def _of_state(state: str) -> Sentence | None:
 
 def _of_words(said: str, *, lost: bool) -> Sentence | None:
     for words, sentence in _BY_WORDS:
-        if words in said:
+        if re.search(words, said):
             return sentence
     return _AWAY if lost or "closed" in said else _UNREACHABLE
 

@@ -1,10 +1,12 @@
 """The store in a database: events appended and state derived from them, in one transaction."""
 
 import threading
-from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import TypeVar
 
 from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
 
 from cloudwhale.control.store import reading, writing
 from cloudwhale.control.store.admission import admit, stale
@@ -30,6 +32,8 @@ from cloudwhale.spi.errors import (
     StoreUnusable,
 )
 from cloudwhale.spi.store import JobQuery, Told
+
+T = TypeVar("T")
 
 
 class SqlStore:
@@ -142,8 +146,7 @@ class SqlStore:
             beat = self._database.beat()
             if beat != self._beat:
                 # In this order: a commit between the two is seen at the next call.
-                with self._reading() as connection:
-                    self._version = reading.newest_event(connection)
+                self._version = self._ask(reading.newest_event)
                 self._beat = beat
             return self._version
 
@@ -152,16 +155,21 @@ class SqlStore:
         with self._lock:
             state = self._state
             if state is None or state.version != self.version() or self._may_be_another():
-                with self._reading() as connection:
-                    state = self._bring_up(connection, reading.newest_event(connection))
+                state = self._ask(self._up_to_date)
             return state.world(now)
 
     def world_at(self, version: int, now: Instant) -> World:
         """See Store."""
-        with self._reading() as connection:
+
+        def world_of(connection: Connection) -> World:
             told = reading.until(connection, version)
-            version = min(version, reading.newest_event(connection))
-            return world_after(((each.seq, each.event) for each in told), version, now)
+            newest = min(version, reading.newest_event(connection))
+            return world_after(((each.seq, each.event) for each in told), newest, now)
+
+        return self._ask(world_of)
+
+    def _up_to_date(self, connection: Connection) -> State:
+        return self._bring_up(connection, reading.newest_event(connection))
 
     def _bring_up(self, connection: Connection, newest: int) -> State:
         """Return the state as of the newest event."""
@@ -181,81 +189,73 @@ class SqlStore:
 
     def jobs(self, query: JobQuery) -> Sequence[Job]:
         """See Store."""
-        with self._reading() as connection:
-            return reading.jobs(connection, query)
+        return self._ask(lambda connection: reading.jobs(connection, query))
 
     def nodes(self) -> Sequence[Node]:
         """See Store."""
-        with self._reading() as connection:
-            return reading.nodes(connection)
+        return self._ask(lambda connection: reading.nodes(connection))
 
     def run(self, run: str) -> Run | None:
         """See Store."""
-        with self._reading() as connection:
-            return reading.run(connection, run)
+        return self._ask(lambda connection: reading.run(connection, run))
 
     def unfinished_run(self, folder: str, digest: str) -> Run | None:
         """See Store."""
-        with self._reading() as connection:
-            return reading.unfinished_run(connection, folder, digest)
+        return self._ask(lambda connection: reading.unfinished_run(connection, folder, digest))
 
     def counts(self, run: str | None = None) -> Mapping[JobState, int]:
         """See Store."""
-        with self._reading() as connection:
-            return reading.counts(connection, run)
+        return self._ask(lambda connection: reading.counts(connection, run))
 
     def spent(self, run: str) -> Mapping[str | None, int]:
         """See Store."""
-        with self._reading() as connection:
-            return reading.spent(connection, run)
+        return self._ask(lambda connection: reading.spent(connection, run))
 
     def events(self, subject: str, *, after: int = 0) -> Sequence[Told]:
         """See Store."""
-        with self._reading() as connection:
-            return reading.events(connection, subject, after)
+        return self._ask(lambda connection: reading.events(connection, subject, after))
 
     def since(self, seq: int, limit: int = 1000) -> Sequence[Told]:
         """See Store."""
-        with self._reading() as connection:
-            return reading.since(connection, seq, limit)
+        return self._ask(lambda connection: reading.since(connection, seq, limit))
 
     def rounds(self, job: str) -> Sequence[tuple[Round, Decision | None]]:
         """See Store."""
-        with self._reading() as connection:
-            return reading.rounds(connection, job)
+        return self._ask(lambda connection: reading.rounds(connection, job))
 
     def round(self, number: int) -> Round | None:
         """See Store."""
-        with self._reading() as connection:
-            return reading.round(connection, number)
+        return self._ask(lambda connection: reading.round(connection, number))
 
     def sealed(self, run: str) -> Mapping[str, bytes]:
         """See Store."""
-        with self._reading() as connection:
-            return reading.sealed(connection, run)
+        return self._ask(lambda connection: reading.sealed(connection, run))
 
     def read_to(self) -> Mapping[str, int]:
         """See Store."""
-        with self._reading() as connection:
-            return reading.read_to(connection)
+        return self._ask(lambda connection: reading.read_to(connection))
 
     # -- transactions ----------------------------------------------------------------------
 
-    @contextmanager
-    def _reading(self) -> Generator[Connection]:
-        """One snapshot."""
-        database = self._database
-        with self._lock, database.faults(), database.reader.connect() as connection:
-            yield connection
+    def _ask(self, question: Callable[[Connection], T]) -> T:
+        """Answer a question from one snapshot; asked again when the connection was lost."""
+        with self._lock, self._database.faults():
+            try:
+                with self._database.reader.connect() as connection:
+                    return question(connection)
+            except DBAPIError as error:
+                if not error.connection_invalidated:
+                    raise
+            with self._database.reader.connect() as connection:
+                return question(connection)
 
     @contextmanager
     def _writing(self) -> Generator[Write]:
         """All or nothing; the state is forgotten when it may have moved and the rows have not."""
-        database = self._database
         write: Write | None = None
-        with self._lock, database.faults():
+        with self._lock, self._database.faults():
             try:
-                with database.writer.begin() as connection:
+                with self._begun() as connection:
                     heads = reading.heads(connection)
                     self._check(heads.revision)
                     write = Write(connection, heads)
@@ -269,6 +269,19 @@ class SqlStore:
                 if write is not None and write.committing and write.batch is not None:
                     self._doubt = write.batch
                 raise
+
+    @contextmanager
+    def _begun(self) -> Generator[Connection]:
+        """A transaction that has its turn; a connection that was lost meanwhile is replaced."""
+        writer = self._database.writer
+        with ExitStack() as stack:
+            try:
+                connection = stack.enter_context(writer.begin())
+            except DBAPIError as error:
+                if not error.connection_invalidated:
+                    raise
+                connection = stack.enter_context(writer.begin())
+            yield connection
 
     def _check(self, revision: str) -> None:
         if revision != self._schema.head:
