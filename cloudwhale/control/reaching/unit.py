@@ -24,6 +24,9 @@ KillMode=process
 TimeoutStopSec=60
 # So that jobs can be given control groups of their own.
 Delegate=yes
+# A job that runs out of memory is no reason to stop the agent and all other jobs.
+OOMPolicy=continue
+TasksMax=infinity
 
 [Install]
 WantedBy={wanted_by}
