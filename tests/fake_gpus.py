@@ -44,6 +44,8 @@ class FakeGpus:
     gpus: dict[int, FakeGpu] = field(default_factory=dict[int, FakeGpu])
     held: dict[tuple[int, int], float] = field(default_factory=dict[tuple[int, int], float])
     """GiB by number of the GPU and process id."""
+    unmeasured: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
+    """Processes of whose memory the driver cannot tell."""
     links: tuple[tuple[int, int], ...] = ()
     error: int = 0
 
@@ -61,6 +63,7 @@ class FakeGpus:
             lines.append(f"gpu {number} {gpu.uuid} {sizes} {gpu.sm_percent} {gpu.flags} {gpu.name}")
         for (number, pid), gib in self.held.items():
             lines.append(f"process {number} {pid} {gib * MIB_PER_GIB:.0f}")
+        lines += [f"process {number} {pid} -" for number, pid in self.unmeasured]
         lines += [f"link {one} {other}" for one, other in self.links]
         draft = self.state.with_suffix(".new")
         draft.write_text("\n".join(lines) + "\n")

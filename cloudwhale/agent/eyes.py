@@ -17,6 +17,7 @@ from cloudwhale.model.node import DeviceUse, Facts, Measured
 from cloudwhale.model.units import GiB, Instant, Seconds
 
 LOOK_EVERY_S: Seconds = 1.0  # product.md 5: what outgrows its memory is stopped within a second
+HANGS_AFTER_S: Seconds = 30.0  # a driver that resets a GPU may take ten
 IDLE_EVERY_S: Seconds = 10.0  # with each heartbeat, where nothing runs that could outgrow anything
 
 
@@ -35,6 +36,8 @@ class Eyes:
         self._jobs = JobUsage()
         self._roots: dict[Key, Root] = {}
         self._looked_at: Instant = 0.0
+        self._hung_said = False
+        self._busy_since: Instant | None = None
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._live, name="eyes", daemon=True)
 
@@ -48,14 +51,23 @@ class Eyes:
         """End; a look that hangs is not waited for."""
         self._ended.set()
 
+    def hangs(self, now: Instant) -> bool:
+        """Say, once, that a look does not come to its end: nothing is guarded meanwhile."""
+        since = self._busy_since
+        if since is None or now - since < HANGS_AFTER_S or self._hung_said:
+            return False
+        self._hung_said = True
+        return True
+
     def _live(self) -> None:
         while not wait(LOOK_EVERY_S, self._ended):
             running = [one for one in list(self._attempts.here.values()) if one.began]
             running = [one for one in running if not one.over]
             now = self._now()
             if running or now - self._looked_at >= IDLE_EVERY_S:
-                self._looked_at = now
+                self._looked_at = self._busy_since = now
                 self._look(running, now)
+                self._busy_since, self._hung_said = None, False
 
     def _look(self, running: list[Underway], now: Instant) -> None:
         roots = [root for one in running if (root := self._root(one)) is not None]
@@ -63,7 +75,7 @@ class Eyes:
         members = self._belonging.look(roots)
         uses = self._gpus.look(now)
         held = {device: self._held(use) for device, use in uses.items()}
-        devices = {device: _device_use(use, held[device]) for device, use in uses.items()}
+        devices = {device: self._device_use(use, held[device]) for device, use in uses.items()}
         load = self._host.look(now)
         measured = Measured(
             devices=devices, cpu=load.cpu, memory_gib=load.memory_gib,
@@ -85,6 +97,18 @@ class Eyes:
                 ours[key] = ours.get(key, 0.0) + gib
         return ours
 
+    def _device_use(self, use: GpuUse, ours: Mapping[Key, GiB]) -> DeviceUse:
+        """Say who uses a GPU; what a job of ours uses unseen must not count as somebody else's."""
+        foreign_gib = max(0.0, use.used_gib - sum(ours.values()))
+        if any(self._belonging.owner(pid) is not None for pid in use.unmeasured):
+            foreign_gib = 0.0
+        return DeviceUse(
+            used_gib=round(use.used_gib, 2),
+            foreign_gib=round(foreign_gib, 2),
+            sm=use.sm,
+            jobs={job: round(gib, 2) for (job, _), gib in ours.items()},
+        )
+
     def _root(self, one: Underway) -> Root | None:
         """Return where an attempt's processes begin; None before its shim has said so."""
         known = self._roots.get(one.folder.key)
@@ -104,15 +128,6 @@ def container_of(folder: Path) -> str:
         return str(found["id"])
     except (OSError, ValueError, KeyError, TypeError):
         return ""
-
-
-def _device_use(use: GpuUse, ours: Mapping[Key, GiB]) -> DeviceUse:
-    return DeviceUse(
-        used_gib=round(use.used_gib, 2),
-        foreign_gib=round(max(0.0, use.used_gib - sum(ours.values())), 2),
-        sm=use.sm,
-        jobs={job: round(gib, 2) for (job, _), gib in ours.items()},
-    )
 
 
 def _using(peaks: Peaks, held: Mapping[str, GiB], devices: Mapping[str, DeviceUse]) -> Using:

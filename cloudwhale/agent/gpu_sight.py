@@ -1,14 +1,26 @@
 """Sees this machine's GPUs through its driver: one that is lost, a blind driver, a late one."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
-from cloudwhale.agent.seen import Devices, Noted, Seen
+from cloudwhale.agent.seen import Devices, Found, Noted, Seen
 from cloudwhale.host.gpus import Blind, Driver, Gone, Gpus, GpuUse, NoDriver
 from cloudwhale.model.node import Facts
 from cloudwhale.model.reason import Code
 from cloudwhale.model.units import Instant, Seconds
 
 OPEN_EVERY_S: Seconds = 10.0  # without a driver, or with a GPU that is gone: it may come (back)
+
+
+def proven(facts: Facts, found: Iterable[Found]) -> Facts:
+    """Return the facts with the GPUs that adopted jobs run on, whatever the driver says just now.
+
+    A driver that is blind while an agent starts would take them away; one that sees says later
+    that they are gone.
+    """
+    known = {one.id for one in facts.devices}
+    given = {one.id: one for each in found for one in each.order.devices if each.began_at}
+    more = tuple(one for name, one in given.items() if name not in known and not one.declared)
+    return facts.but(devices=(*more, *facts.devices)) if more else facts
 
 
 class GpuSight:

@@ -13,6 +13,7 @@ from cloudwhale.agent.acting import Acting
 from cloudwhale.agent.cgroups import groups
 from cloudwhale.agent.duty import duty, wakes_at
 from cloudwhale.agent.eyes import Eyes
+from cloudwhale.agent.gpu_sight import proven
 from cloudwhale.agent.launching import NORMAL, Sizes
 from cloudwhale.agent.logs import LogThread, flush_s
 from cloudwhale.agent.looking import Looking
@@ -31,6 +32,7 @@ from cloudwhale.mailbox.bell import Bell
 from cloudwhale.mailbox.box import inbox_from, orders_to
 from cloudwhale.mailbox.documents import Left
 from cloudwhale.mailbox.objects import Objects
+from cloudwhale.model.reason import Code
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.spi.clock import Clock
 from cloudwhale.spi.errors import StoreUnusable
@@ -166,6 +168,9 @@ class Rim:
         now = self._now()
         self._looking.look()
         self._store.look(now)
+        if self._eyes.hangs(now):
+            says = "a look at this machine hangs in its driver: GPU memory is not guarded"
+            self._step(seen.Noted(Code.CANNOT_ACT, says))
         if self._landing.is_set() and self._state.land_until is None:
             self._step(seen.LeaveAsked(LAND_S))
         if self._charge.parent is not None and not self._state.orphaned:
@@ -197,7 +202,7 @@ class Rim:
             self._store.fresh(self._now())
         for one in found:
             self._acting.adopt(one)
-        here = facts(self._place.path, self._charge.options)
+        here = proven(facts(self._place.path, self._charge.options), found)
         woke = seen.Woke(
             facts=here,
             public_key=self._place.keys()[1],

@@ -51,7 +51,9 @@ class GpuUse:
     sm: float | None
     """Share of the last moments in which a kernel ran; None where the driver does not say."""
     processes: Mapping[int, GiB]
-    """Memory by process id of the host; one whose memory the driver cannot tell is left out."""
+    """Memory by process id of the host."""
+    unmeasured: frozenset[int] = frozenset()
+    """Processes that use it and of whose memory the driver cannot tell, as in a virtual machine."""
 
 
 class Driver:
@@ -118,7 +120,8 @@ class Driver:
         memory = self._ask("nvmlDeviceGetMemoryInfo", handle)
         rates = self._maybe("nvmlDeviceGetUtilizationRates", handle)
         sm = None if rates is None else min(1.0, rates.gpu / 100)
-        return GpuUse(memory.used / BYTES_PER_GIB, sm, self._processes(handle))
+        processes, unmeasured = self._processes(handle)
+        return GpuUse(memory.used / BYTES_PER_GIB, sm, processes, unmeasured)
 
     # -- one GPU -----------------------------------------------------------------------------
 
@@ -134,19 +137,22 @@ class Driver:
             return device, f"{name} ({uuid}) is split by MIG, which is not supported: switch it off"
         return device, ""
 
-    def _processes(self, handle: Any) -> Mapping[int, GiB]:
+    def _processes(self, handle: Any) -> tuple[Mapping[int, GiB], frozenset[int]]:
         """Return who holds memory: a process that computes and draws is listed twice, as one."""
         found: dict[int, GiB] = {}
+        unmeasured: set[int] = set()
         for kind in ("Compute", "Graphics"):
             for version in ("_v3", "_v2"):
                 listed = self._maybe(f"nvmlDeviceGet{kind}RunningProcesses{version}", handle)
                 if listed is not None:
                     break
             for one in listed or ():
-                if one.usedGpuMemory is not None:
+                if one.usedGpuMemory is None:
+                    unmeasured.add(int(one.pid))
+                else:
                     held = one.usedGpuMemory / BYTES_PER_GIB
                     found[int(one.pid)] = max(held, found.get(int(one.pid), 0.0))
-        return found
+        return found, frozenset(unmeasured - found.keys())
 
     def _links(self) -> Iterator[tuple[str, str]]:
         for (one, a), (other, b) in combinations(self._handles.items(), 2):

