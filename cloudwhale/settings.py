@@ -41,7 +41,7 @@ _NOT_SETTINGS = frozenset(
 
 _WANTED = {
     "home": "the path of a folder",
-    "database": "an SQLAlchemy URL, like sqlite:////data/cloudwhale.db",
+    "database": "a URL, like sqlite:////data/cloudwhale.db or postgresql://ann@db/whale",
     "mailbox": "the URL of an object store, like file:///data/mailbox",
     "node": "up to 63 letters, digits, `-`, `_` and `.`, not beginning with `.`",
     "devices": 'a list of texts like "2x RTX4090 24GB", each with a count of at least 1',
@@ -90,7 +90,7 @@ class Settings(Value):
     home: Path
     """Local state: database, mailbox of this host, keys."""
     database: str = ""
-    """SQLAlchemy URL; empty: SQLite in `home`."""
+    """`sqlite:////path` or `postgresql://user@host/database`; empty: SQLite in `home`."""
     mailbox: str = ""
     """Object store URL; empty: a folder in `home`."""
     node: Annotated[str, AfterValidator(_node)] = ""

@@ -1,7 +1,8 @@
 """Follows a run to its end: what happens to its jobs, what they print, who works on it."""
 
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Protocol
@@ -16,7 +17,7 @@ from cloudwhale.model.run import Run
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.planning.lifecycle import apply
 from cloudwhale.reporting.tail import Lines, Tail, look_every_s
-from cloudwhale.spi.errors import CloudwhaleError, Fenced
+from cloudwhale.spi.errors import CloudwhaleError, Fenced, StoreUnusable
 from cloudwhale.spi.store import JobQuery, Store
 
 TURN_S: Seconds = 0.1  # soon enough for an eye
@@ -94,6 +95,18 @@ class _Reader:
     lines: Lines
 
 
+class _NotNow(Exception):
+    """The database cannot be used at this moment, a server's above all; it may come back."""
+
+
+@contextmanager
+def _put_off() -> Generator[None]:
+    try:
+        yield
+    except StoreUnusable as error:
+        raise _NotNow(error.says) from error
+
+
 class Follower:
     """Keeps a scene current and shows it, until nothing more will happen by itself."""
 
@@ -138,17 +151,24 @@ class Follower:
 
     def _turn(self) -> None:
         now = self._desk.clock.now()
-        for event in self._news():
-            self._happened(event)
+        trouble = ""
+        try:
+            for event in self._news():
+                self._happened(event)
+            self._keep_a_controller(now)
+        except _NotNow as error:
+            trouble = str(error)
         self._read_logs(now)
-        self._keep_a_controller(now)
+        self._tell(trouble or self._host.trouble)
         self._view.draw(self._scene.jobs, now)
 
     def _news(self) -> Iterator[e.OfJob]:
         """Yield what happened to the run's jobs since the last turn."""
         store = self._desk.store
-        while store.version() > self._scene.seen:
-            told = store.since(self._scene.seen, EVENTS_AT_ONCE)
+        while True:
+            with _put_off():
+                is_news = store.version() > self._scene.seen
+                told = store.since(self._scene.seen, EVENTS_AT_ONCE) if is_news else ()
             for item in told:
                 event = item.event
                 if isinstance(event, e.OfJob) and event.job in self._scene.jobs:
@@ -209,16 +229,20 @@ class Follower:
     # -- who works on it ---------------------------------------------------------------------
 
     def _keep_a_controller(self, now: Instant) -> None:
-        """Take over when nobody else holds the lock; say what keeps the controller from working."""
+        """Take over when nobody else holds the lock."""
         if self._host.failure is not None or (self._held and not self._host.holds):
             self._ended_early()
-        if self._host.trouble != self._trouble:
-            self._trouble = self._host.trouble
-            self._view.say(f"waiting: {self._trouble}" if self._trouble else "going on")
         due = self._tried_at is None or abs(now - self._tried_at) >= TAKE_OVER_S
         if due and not self._host.holds:
             self._tried_at = now
-            self._held = self._host.try_start()
+            with _put_off():
+                self._held = self._host.try_start()
+
+    def _tell(self, trouble: str) -> None:
+        """Say what keeps this command or its controller from working, and when that is over."""
+        if trouble != self._trouble:
+            self._trouble = trouble
+            self._view.say(f"waiting: {trouble}" if trouble else "going on")
 
     def _ended_early(self) -> None:
         """Judge why our controller has ended: a newer one is followed, all else ends us too."""

@@ -13,6 +13,7 @@ from cloudwhale.control.desk import Desk, open_desk
 from cloudwhale.control.host import ControllerHost
 from cloudwhale.model.units import Seconds
 from cloudwhale.settings import load
+from cloudwhale.spi.errors import StoreUnusable
 
 TRY_EVERY_S: Seconds = 1.0  # how soon it takes over when the holder goes
 LOOK_EVERY_S: Seconds = 0.5  # whether anything is left to do
@@ -58,9 +59,18 @@ def _work(host: ControllerHost, desk: Desk, interrupts: Interrupts, until_empty:
             raise host.failure
         if not host.holds:
             raise Bug("the controller has died", "Its jobs run on; start it again.")
-        if until_empty and not host.trouble and desk.store.version() != seen:
-            seen = desk.store.version()
-            if not work_is_left(desk.store):
+        if until_empty and not host.trouble:
+            seen, is_empty = _look(desk, seen)
+            if is_empty:
                 host.stop(leave_agents=False)
                 return
         interrupts.wait(LOOK_EVERY_S)
+
+
+def _look(desk: Desk, seen: int) -> tuple[int, bool]:
+    """Return the version that was seen, and whether nothing is left to do; no when unchanged."""
+    try:
+        version = desk.store.version()
+        return version, version != seen and not work_is_left(desk.store)
+    except StoreUnusable:
+        return -1, False  # the controller meets the same, says so, and waits

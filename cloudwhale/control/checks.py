@@ -7,6 +7,7 @@ from contextlib import closing
 
 from cloudwhale.control.desk import mailbox_url, policies, providers
 from cloudwhale.control.store import database_url, open_store
+from cloudwhale.control.store.address import is_postgres, masked
 from cloudwhale.host import Hierarchies, check_docker, check_gpus
 from cloudwhale.mailbox.objects import open_objects
 from cloudwhale.settings import Settings
@@ -59,9 +60,11 @@ def _kinds(hierarchies: Hierarchies) -> Iterator[str]:
 
 
 def _database(settings: Settings) -> Check:
+    url = database_url(settings)
     try:
-        with closing(open_store(database_url(settings), may_migrate=False)) as store:
-            says = f"readable, {store.version()} events"
+        where = f"{masked(url)}, " if is_postgres(url) else ""
+        with closing(open_store(url, may_migrate=False)) as store:
+            says = f"{where}readable, {store.version()} events"
     except CloudwhaleError as error:
         return _failed("database", error)
     return Check(name="database", state="ok", says=says)
@@ -77,7 +80,22 @@ def _mailbox(settings: Settings) -> Check:
     if folder is not None and not os.access(folder, os.W_OK | os.X_OK):
         remedy = f"Make {folder} writable, or set `mailbox`."
         return Check(name="mailbox", state="failed", says=f"{url} is not writable", remedy=remedy)
+    if not settings.mailbox and _may_be_shared(settings):
+        return Check(
+            name="mailbox",
+            state="warning",
+            says=f"{url} is this host's alone, and the database may be several hosts'",
+            remedy="Set `mailbox` to a folder or a bucket that all of them share.",
+        )
     return Check(name="mailbox", state="ok", says=url)
+
+
+def _may_be_shared(settings: Settings) -> bool:
+    """Say whether other hosts can use our database."""
+    try:
+        return is_postgres(database_url(settings))
+    except CloudwhaleError:
+        return False  # the row of the database says so
 
 
 def _policies(settings: Settings) -> Check:
