@@ -20,6 +20,8 @@ class Top:
     total: float
     second: float | None
     """Of the best place on another node; None: there is none."""
+    runner_up: int = -1
+    """That other node."""
 
     @property
     def regret(self) -> float:
@@ -51,6 +53,10 @@ class Board(Protocol):
 
     def best(self, need: int, other_than: int | None) -> int | None:
         """Return the node with the best place but for one node."""
+        ...
+
+    def fitting(self, needs: Sequence[int]) -> Sequence[Sequence[int]]:
+        """Return the nodes where each need fits now."""
         ...
 
     def could(self, need: int) -> Sequence[int]:
@@ -93,6 +99,10 @@ class SmallBoard:
         """Return the best three places on other nodes of each of the seated."""
         return [self._rivals(seat) for seat in seats]
 
+    def fitting(self, needs: Sequence[int]) -> Sequence[Sequence[int]]:
+        """Return the nodes where each need fits now."""
+        return [[node for _, node in self._places(need)] for need in needs]
+
     def could(self, need: int) -> Sequence[int]:
         """Return the nodes where a need would fit if nobody had been seated in this round."""
         places = enumerate(self.ground.before)
@@ -110,8 +120,9 @@ class SmallBoard:
         ordered = sorted((-total, node) for total, node in self._places(need))
         if not ordered:
             return None
-        second = -ordered[1][0] if len(ordered) > 1 else None
-        return Top(ordered[0][1], -ordered[0][0], second)
+        if len(ordered) == 1:
+            return Top(ordered[0][1], -ordered[0][0], None)
+        return Top(ordered[0][1], -ordered[0][0], -ordered[1][0], ordered[1][1])
 
     def _places(self, need: int) -> list[tuple[float, int]]:
         totals = ((self._total(need, node), node) for node in range(len(self.ground.songs)))

@@ -28,7 +28,8 @@ class Columns:
         width = max((len(song.free.devices) for song in songs), default=0) or 1
         self.kind_numbers = {(d.model, d.memory_gib): n for n, d in enumerate(kinds)}
         self.size, self.width = count, width
-        self.cpu, self.memory, self.disk = (np.zeros(count) for _ in range(3))
+        self.amounts = np.zeros((3, count))
+        self.cpu, self.memory, self.disk = self.amounts
         self.disk_io, self.network, self.busy_s = (np.zeros(count) for _ in range(3))
         self.share, self.gpu_gib = np.full((count, width), -1.0), np.full((count, width), -1.0)
         self.packs_gib = np.full((count, width), 1.0)
@@ -39,6 +40,8 @@ class Columns:
         self.ids: list[tuple[str, ...]] = [()] * count
         self.is_plain = np.ones(count, dtype=np.bool_)
         """Whether a job's devices are simply the first open ones."""
+        self.free_gpus, self.free_gpu_gib = np.zeros(count), np.zeros(count)
+        """Free share and free memory of all devices of each column."""
         self._totals(songs)
         for column, song in enumerate(songs):
             self.write(column, song.free, song.busy_s)
@@ -74,18 +77,7 @@ class Columns:
         self.packs_gib[column, there], self.foreign_gib[column, there] = block[2], block[3]
         self.sm[column, there], self.jobs[column, there] = block[4], block[5]
         self.kind[column, there] = block[6]
+        self.free_gpus[column] = sum(row[0] for row in rows)
+        self.free_gpu_gib[column] = sum(row[1] for row in rows)
         self.ids[column] = tuple(d.device.id for d in devices)
         self.is_plain[column] = is_plain(free.devices, facts.links)
-
-    @property
-    def free_gpus(self) -> Floats:
-        """Return the free share of all devices of each column."""
-        found: Floats = np.maximum(self.share, 0.0).sum(axis=1)
-        return found
-
-    @property
-    def free_gpu_gib(self) -> Floats:
-        """Return the free memory of all devices of each column."""
-        is_there = self.kind < len(self.kind_numbers)
-        found: Floats = np.where(is_there, self.gpu_gib, 0.0).sum(axis=1)
-        return found

@@ -20,7 +20,7 @@ Filter = Callable[[JobSpec, Free, Suitable], Refusal | None]
 def fit(spec: JobSpec, free: Free) -> Placement | Refusal:
     """Return the devices that the job would get on the node, or why it cannot be there."""
     suitable = _suitable(spec, free)
-    for forbids in _FILTERS:
+    for forbids in FILTERS:
         refusal = forbids(spec, free, suitable)
         if refusal is not None:
             return refusal
@@ -28,6 +28,11 @@ def fit(spec: JobSpec, free: Free) -> Placement | Refusal:
         return Placement.model_construct(node=free.node.id, devices=())
     devices = chosen_devices(spec.resources.gpu, _opened(spec, suitable), free.node.facts.links)
     return Placement.model_construct(node=free.node.id, devices=devices)
+
+
+def refusal_of(spec: JobSpec, free: Free, by: int) -> Refusal | None:
+    """Return what one filter says, by its number in `FILTERS`."""
+    return FILTERS[by](spec, free, _suitable(spec, free))
 
 
 def could_ever_fit(spec: JobSpec, free: Free) -> Refusal | None:
@@ -259,7 +264,8 @@ NEVER_FILTERS: tuple[Filter, ...] = (
 )
 """What no end of another job could change; the first that forbids speaks."""
 
-_FILTERS = (*NEVER_FILTERS, *(_amount_now(*amount) for amount in _AMOUNTS), _gpu_now, _ready)
+FILTERS = (*NEVER_FILTERS, *(_amount_now(*amount) for amount in _AMOUNTS), _gpu_now, _ready)
+"""All of them; the first that forbids speaks."""
 
 
 def _never(code: Code, says: str, change: str, *, shortfall: float = 1.0) -> Refusal:

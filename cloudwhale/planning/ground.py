@@ -1,7 +1,7 @@
 """The nodes of a round while it is matched: who sits where, and what that leaves."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from cloudwhale.model.job import Placement
 from cloudwhale.model.plan import Scored
@@ -98,14 +98,12 @@ class Ground:
         left = song.left
         if left is not None and song.node.id in need.barred:
             left = left.less(need.wants, placement)
-        return replace(
-            song,
-            free=song.free.less(need.wants, placement),
-            busy_s=max(song.busy_s, self._run_s(need, song, placement)),
-            left=left,
-        )
+        free = song.free.less(need.wants, placement)
+        busy_s = max(song.busy_s, self._run_s(need, song, placement))
+        return Song(free, busy_s, left, song.kept_for, song.here)
 
     def _run_s(self, need: Need, song: Song, placement: Placement) -> float:
         given = placement.devices
-        device = next((d for d in song.free.devices if given and d.device.id == given[0]), None)
-        return run_at(need, device)[0]
+        if not given:
+            return need.length_s
+        return run_at(need, next(d for d in song.free.devices if d.device.id == given[0]))[0]

@@ -43,12 +43,17 @@ def make_room(rank: int, need: int, board: Board, progress: Progress) -> bool:
     return False
 
 
-def improve(board: Board, ranks: Collection[int], progress: Progress) -> None:
-    """Move and swap the seated of some ranks while the sum of scores grows and effort is left."""
+def improve(board: Board, ranks: Collection[int], progress: Progress) -> bool:
+    """Move and swap the seated of some ranks while the sum of scores grows and effort is left.
+
+    Returns whether anybody moved.
+    """
     if len(ranks) < 2 or len(board.ground.songs) < 2:
-        return  # the only one has the best place already
+        return False  # the only one has the best place already
+    has_moved = False
     while progress.to_improve > 0 and _one_pass(board, ranks, progress):
-        pass
+        has_moved = True
+    return has_moved
 
 
 def _one_pass(board: Board, ranks: Collection[int], progress: Progress) -> bool:

@@ -1,6 +1,6 @@
 """What is free on every node after all that is already promised or was seen to be used."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from cloudwhale.model.job import HOLDS_A_PLACE, GpuRequest, Job, Placement, Resources
@@ -71,20 +71,26 @@ class Free:
         )
 
     def _moved(self, wants: Resources, placement: Placement, sign: int) -> "Free":
-        taken = placement.devices
         return Free(
             self.node,
             self.cpu + sign * wants.cpu,
             self.memory_gib + sign * (wants.memory_gib or 0.0),
             self.disk_gib + sign * (wants.disk_gib or 0.0),
-            tuple(
-                _device_moved(d, wants, sign) if d.device.id in taken else d for d in self.devices
-            )
-            if taken
-            else self.devices,
+            self._devices_moved(wants, placement.devices, sign),
             _soft(self.disk_io_mb_s, wants.disk_io_mb_s, sign),
             _soft(self.network_mb_s, wants.network_mb_s, sign),
         )
+
+    def _devices_moved(
+        self, wants: Resources, given: Sequence[str], sign: int
+    ) -> tuple[DeviceFree, ...]:
+        if not given:
+            return self.devices
+        devices = list(self.devices)
+        for position, device in enumerate(devices):
+            if device.device.id in given:
+                devices[position] = _device_moved(device, wants, sign)
+        return tuple(devices)
 
 
 @dataclass(frozen=True, slots=True)

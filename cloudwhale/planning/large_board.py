@@ -32,6 +32,8 @@ class LargeBoard:
         self._sight = Sight(ground, devices)
         self._nodes = np.arange(len(ground.songs))
         self._row_of: dict[int, int] = {}
+        """Rows of the needs that were asked for last; only those are kept up to date."""
+        self._next_row = 0
         self._needs = np.zeros(MOST_ROWS, dtype=np.int64)
         self._totals = np.full((MOST_ROWS, len(ground.songs)), NO_PLACE)
         self._best = np.zeros(MOST_ROWS, dtype=np.int64)
@@ -46,13 +48,15 @@ class LargeBoard:
 
     def tops(self, needs: Sequence[int]) -> Sequence[Top | None]:
         """Return the best place of each need."""
+        known = self._row_of
+        self._row_of = {need: known[need] for need in needs if need in known}
         self._renew()
         rows = self._rows(needs)
-        best, first, second = self._best[rows], self._first[rows], self._second[rows]
-        found = zip(best.tolist(), first.tolist(), second.tolist(), strict=True)
+        best, first = self._best[rows].tolist(), self._first[rows].tolist()
+        other, second = self._second_node[rows].tolist(), self._second[rows].tolist()
         return [
-            None if one == NO_PLACE else Top(node, one, None if two == NO_PLACE else two)
-            for node, one, two in found
+            None if one == NO_PLACE else Top(node, one, None if two == NO_PLACE else two, next_node)
+            for node, one, next_node, two in zip(best, first, other, second, strict=True)
         ]
 
     def best(self, need: int, other_than: int | None) -> int | None:
@@ -64,6 +68,11 @@ class LargeBoard:
             totals[other_than] = NO_PLACE
         best = int(totals.argmax())
         return None if totals[best] == NO_PLACE else best
+
+    def fitting(self, needs: Sequence[int]) -> Sequence[Sequence[int]]:
+        """Return the nodes where each need fits now."""
+        self._renew()
+        return self._sight.fitting(np.array(needs, dtype=np.int64))
 
     def could(self, need: int) -> Sequence[int]:
         """Return the nodes where a need would fit if nobody had been seated in this round."""
@@ -86,11 +95,12 @@ class LargeBoard:
     def _rows(self, needs: Sequence[int]) -> Ints:
         """Return the rows of some needs, after working out those that are new."""
         new = [need for need in needs if need not in self._row_of]
-        if len(self._row_of) + len(new) > MOST_ROWS:
+        if self._next_row + len(new) > MOST_ROWS:
             self._row_of.clear()
-            new = list(needs)
+            self._next_row, new = 0, list(needs)
         if new:
-            start = len(self._row_of)
+            start = self._next_row
+            self._next_row += len(new)
             rows = np.arange(start, start + len(new))
             self._row_of |= dict(zip(new, range(start, start + len(new)), strict=True))
             self._needs[rows] = new
@@ -105,7 +115,7 @@ class LargeBoard:
         nodes = np.array(sorted(self.ground.changed))
         self.ground.changed.clear()
         self._sight.look_again(nodes)
-        rows = np.arange(len(self._row_of))
+        rows = np.array(list(self._row_of.values()), dtype=np.int64)
         if not len(rows):
             return
         new = self._sight.totals(self._needs[rows], nodes)

@@ -12,7 +12,7 @@ from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.fit import model_suits, suits
 from cloudwhale.planning.inventory import Reservation
-from cloudwhale.planning.speeds import run_s, speed
+from cloudwhale.planning.speeds import run_s, speed, work_s
 
 # Lengths are rounded up to four steps a doubling: an estimate is never better than a fifth.
 STEPS_A_DOUBLING = 4
@@ -37,6 +37,11 @@ class Need:
     def wants(self) -> Resources:
         """Return what it wants."""
         return self.spec.resources
+
+    @cached_property
+    def fastest(self) -> float:
+        """Return its speed on the fastest model that is here and suits it."""
+        return max(self.speeds.values(), default=1.0)
 
     @cached_property
     def likes(self) -> tuple[str, ...]:
@@ -70,9 +75,8 @@ class Needs:
     def of(self, job: Job) -> int:
         """Return the number of a job's need."""
         spec = job.spec
-        step = math.ceil(
-            STEPS_A_DOUBLING * math.log2(max(1.0, run_s(job, None, 0, self._durations)))
-        )
+        length_s = max(1.0, work_s(job, self._durations))
+        step = math.ceil(STEPS_A_DOUBLING * math.log2(length_s))
         barred = self._barred(job) if self._reserved else frozenset[str]()
         speeds = tuple(sorted(spec.speeds.items())) if spec.speeds else ()
         likes = (spec.affinity, spec.image, spec.inputs)

@@ -30,6 +30,11 @@ CODES: tuple[Code | None, ...] = (None, *_NEVER, *_NOW)
 FIRST_NOW = 1 + len(_NEVER)
 """From this mark on, waiting helps."""
 
+FILTER_OF: tuple[int | None, ...] = (
+    None, 0, 1, 2, 3, 4, 5, 6, 6, 7, 8, 9, 10, 11, 12, 13, 14, 14, 14, 14, 15, 15, None,
+)  # fmt: skip
+"""Which of `fit.FILTERS` gives each mark; None: several together."""
+
 Marks: TypeAlias = NDArray[np.uint8]
 Counts: TypeAlias = NDArray[np.int16]
 
@@ -75,8 +80,8 @@ class Openings:
     def fits(self, needs: Ints, at: Ints) -> Bools:
         """Return where needs fit as far as CPU, memory, disk and devices go."""
         columns = self._columns
-        room = np.array([columns.cpu[at], columns.memory[at], columns.disk[at]])
-        return self._fits(needs, (self.count, at), np.maximum(0.0, room) + DUST)
+        room = np.maximum(0.0, columns.amounts[:, at]) + DUST
+        return self._fits(needs, (self.count, at), room)
 
     def fitted(self, needs: Ints, at: Ints) -> Bools:
         """Return the same for the columns as they were at first."""
@@ -85,8 +90,7 @@ class Openings:
 
     def _amounts(self) -> tuple[Counts, Floats]:
         columns = self._columns
-        room = np.maximum(0.0, np.array([columns.cpu, columns.memory, columns.disk])) + DUST
-        return self.count.copy(), room
+        return self.count.copy(), np.maximum(0.0, columns.amounts) + DUST
 
     def _fits(self, needs: Ints, opened: tuple[Counts, Ints], room: Floats) -> Bools:
         asks, (count, at) = self._asks, opened

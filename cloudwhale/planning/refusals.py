@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from cloudwhale.model.reason import Code, Reason, Refusal
+from cloudwhale.planning.fit import refusal_of
 from cloudwhale.planning.ground import Ground
 
 
@@ -20,6 +21,8 @@ class Verdict:
     """The node that came closest to a yes: one where waiting helps, then the least shortfall."""
     can_wait: bool = True
     """Whether waiting helps on that node."""
+    by: int | None = None
+    """The filter that speaks there, by its number in `fit.FILTERS`, where that is known."""
     told: Reason | None = None
     """What is said instead, by somebody who knows more."""
 
@@ -41,7 +44,10 @@ class Verdict:
         """Return the refusal that came closest."""
         if self.closest is None:
             return None
-        found = self.ground.place(self.need, self.ground.songs[self.closest])
+        song = self.ground.songs[self.closest]
+        if self.by is not None:
+            return refusal_of(self.ground.needs[self.need].spec, song.free, self.by)
+        found = self.ground.place(self.need, song)
         return found if isinstance(found, Refusal) else None
 
     @property

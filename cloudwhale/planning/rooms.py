@@ -118,7 +118,8 @@ class Usable:
         needed = taken_gib(self._share, self._least, packs_gib[..., None])
         copies = np.minimum(share[..., None] / self._share, gib[..., None] / needed)
         found = np.maximum(0.0, np.floor(copies + SLACK)) * self._suits[kind]
-        return found.astype(np.float32)
+        singles: Singles = found.astype(np.float32)
+        return singles
 
     def _usable(self, copies: Singles, cpu: Floats, memory: Floats) -> Floats:
         """Return the devices that usual jobs could use, by how usual they are."""

@@ -134,7 +134,7 @@ def run_at(need: Need, device: DeviceFree | None) -> tuple[Seconds, Seconds]:
     if device is None:
         return need.length_s, need.length_s
     alone_s = need.length_s / need.speeds[device.device.model]
-    return alone_s / throughput(device.jobs), need.length_s / max(need.speeds.values())
+    return alone_s / throughput(device.jobs), need.length_s / need.fastest
 
 
 def fetch_s(need: Need, song: Song) -> Seconds:

@@ -1,6 +1,6 @@
 """Seats the jobs of a class together: who would lose most by another's choice chooses first."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from cloudwhale.model.reason import Refusal
@@ -13,6 +13,10 @@ WINDOW = 256
 
 HEAD = 32
 """So many first jobs of a class are never passed over by those behind them."""
+
+
+NEAR = 0.01
+"""Places that differ by less are as good as each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +37,11 @@ def seat_class(jobs: Sequence[Waiting], board: Board, progress: Progress) -> lis
     left_out: list[Waiting] = []
     for start in range(0, len(jobs), WINDOW):
         window = jobs[start : start + WINDOW]
-        seated = _window(
-            [job for job in window if job.need not in progress.refused], board, progress
-        )
-        if start == 0:
-            _keep_the_head(window, board, seated)
+        able = [job for job in window if job.need not in progress.refused]
+        head = [job for job in able if job.rank < jobs[0].rank + HEAD]
+        could = dict(zip(head, board.fitting([job.need for job in head]), strict=True))
+        seated = _window(able, board, progress)
+        _keep_the_head(could, able, board, seated)
         unseated = [job for job in window if job.rank not in seated]
         progress.refused.update(job.need for job in unseated)
         left_out += unseated
@@ -47,11 +51,12 @@ def seat_class(jobs: Sequence[Waiting], board: Board, progress: Progress) -> lis
 def _window(jobs: Sequence[Waiting], board: Board, progress: Progress) -> set[int]:
     """Return the ranks of those that got a place."""
     seated = _by_regret(jobs, board)
+    before = len(seated)
     for job in jobs:
         if job.rank not in seated and make_room(job.rank, job.need, board, progress):
             seated.add(job.rank)
-    improve(board, seated, progress)
-    _seat_what_fits((job for job in jobs if job.rank not in seated), board, seated)
+    if improve(board, seated, progress) or len(seated) > before:
+        _seat_what_fits([job for job in jobs if job.rank not in seated], board, seated)
     return seated
 
 
@@ -65,17 +70,26 @@ def _by_regret(jobs: Sequence[Waiting], board: Board) -> set[int]:
         tops = _most_regret_first(copies, board)
         taken: set[int] = set()
         for _, rank, need, top in tops:
-            if top.node in taken or len(taken) >= board.at_once:
+            node = _untouched(top, taken)
+            if node is None or len(taken) >= board.at_once:
                 continue
-            seat = board.ground.try_seat(rank, need, top.node)
+            seat = board.ground.try_seat(rank, need, node)
             assert seat is not None, "the board offers what fits"
             board.ground.sit(seat)
             seated.add(rank)
-            taken.add(top.node)
+            taken.add(node)
             copies[need].pop()
             if not copies[need]:
                 del copies[need]
     return seated
+
+
+def _untouched(top: Top, taken: Collection[int]) -> int | None:
+    """Return the best node that nobody has taken meanwhile, or one that is about as good."""
+    if top.node not in taken:
+        return top.node
+    is_near = top.second is not None and top.total - top.second <= NEAR
+    return top.runner_up if is_near and top.runner_up not in taken else None
 
 
 def _most_regret_first(
@@ -96,8 +110,10 @@ def _most_regret_first(
     return order
 
 
-def _seat_what_fits(jobs: Iterable[Waiting], board: Board, seated: set[int]) -> None:
-    refused: set[int] = set()
+def _seat_what_fits(jobs: Sequence[Waiting], board: Board, seated: set[int]) -> None:
+    needs = list(dict.fromkeys(job.need for job in jobs))
+    tops = zip(needs, board.tops(needs), strict=True)
+    refused = {need for need, top in tops if top is None}
     for job in jobs:
         node = None if job.need in refused else board.best(job.need, other_than=None)
         seat = None if node is None else board.ground.try_seat(job.rank, job.need, node)
@@ -108,11 +124,20 @@ def _seat_what_fits(jobs: Iterable[Waiting], board: Board, seated: set[int]) -> 
             seated.add(job.rank)
 
 
-def _keep_the_head(window: Sequence[Waiting], board: Board, seated: set[int]) -> None:
-    """Give the first jobs the places of later ones, where nothing else keeps them out."""
+def _keep_the_head(
+    could: Mapping[Waiting, Sequence[int]],
+    window: Sequence[Waiting],
+    board: Board,
+    seated: set[int],
+) -> None:
+    """Give the first jobs the places of later ones, where nothing else keeps them out.
+
+    `could`: the nodes where each of the first would have fitted before anybody of the window.
+    """
     by_rank = {job.rank: job for job in window}
-    for job in window[:HEAD]:
-        later = None if job.rank in seated else _fewest_later(job, board, by_rank.keys())
+    for job, nodes in could.items():
+        is_out = job.rank not in seated
+        later = _fewest_later(job, nodes, board, by_rank.keys()) if is_out else None
         if later is None:
             continue
         node, gone = later
@@ -124,15 +149,15 @@ def _keep_the_head(window: Sequence[Waiting], board: Board, seated: set[int]) ->
         board.ground.sit(seat_now)
         seated.add(job.rank)
         displaced = sorted(seat.rank for seat in gone)
-        _seat_what_fits((by_rank[rank] for rank in displaced), board, seated)
+        _seat_what_fits([by_rank[rank] for rank in displaced], board, seated)
 
 
 def _fewest_later(
-    job: Waiting, board: Board, window: Collection[int]
+    job: Waiting, nodes: Iterable[int], board: Board, window: Collection[int]
 ) -> tuple[int, tuple[Seat, ...]] | None:
     """Return the node where the fewest jobs behind this one keep it out, and who they are."""
     found: list[tuple[int, int, tuple[Seat, ...]]] = []
-    for node in board.could(job.need):
+    for node in nodes:
         gone = _later_in_the_way(job, board, node, window)
         if gone is not None:
             found.append((len(gone), node, gone))

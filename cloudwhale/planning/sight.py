@@ -65,6 +65,11 @@ class Sight:
         found: Bools = (self._allowed(needs, nodes) & self.openings.fitted(needs, nodes))[0]
         return found
 
+    def fitting(self, needs: Ints) -> list[list[int]]:
+        """Return the nodes where each need fits now."""
+        fits = self._fits(needs, np.arange(len(self.ground.songs)))
+        return [np.flatnonzero(row).tolist() for row in fits]
+
     def totals(self, needs: Ints, nodes: Ints) -> Floats:
         """Return the weighted scores of needs on nodes, -inf where they do not fit."""
         found = np.full((len(needs), len(nodes)), -np.inf)
@@ -101,7 +106,8 @@ class Sight:
         for start in range(0, len(seats), BLOCK):
             some = seats[start : start + BLOCK]
             needs = np.array([seat.need for seat in some])
-            totals = self.totals(needs, nodes)
+            distinct, of = np.unique(needs, return_inverse=True)
+            totals = self.totals(distinct, nodes)[of]
             totals[np.arange(len(some)), [seat.node for seat in some]] = -np.inf
             order = np.argsort(-totals, axis=1, kind="stable")[:, :RIVALS_KEPT]
             is_place = np.take_along_axis(totals, order, axis=1) > -np.inf

@@ -20,10 +20,15 @@ def run_s(job: Job, model: str | None, neighbours: int, durations: Durations) ->
     `model`: None for a job without GPUs; `neighbours`: other jobs on its most crowded device.
     A job that resumes has done what its attempts ran and did not lose.
     """
+    return work_s(job, durations) / (speed(job.spec, model) * throughput(neighbours))
+
+
+def work_s(job: Job, durations: Durations) -> Seconds:
+    """Return how long an attempt is expected to run at speed 1, alone; never 0 of a length."""
     length_s = durations.length_s(job.spec)
-    if job.checkpoint is not None:
-        length_s = max(OVERDUE * length_s, length_s - max(0.0, job.run_s - job.lost_s))
-    return length_s / (speed(job.spec, model) * throughput(neighbours))
+    if job.checkpoint is None:
+        return length_s
+    return max(OVERDUE * length_s, length_s - max(0.0, job.run_s - job.lost_s))
 
 
 def left_s(

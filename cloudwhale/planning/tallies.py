@@ -7,7 +7,7 @@ import numpy as np
 from cloudwhale.model.reason import Code
 from cloudwhale.planning.columns import Ints
 from cloudwhale.planning.distances import Distances, Measure
-from cloudwhale.planning.openings import CODES, FIRST_NOW
+from cloudwhale.planning.openings import CODES, FILTER_OF, FIRST_NOW
 from cloudwhale.planning.refusals import Verdict
 from cloudwhale.planning.sight import BLOCK, Sight
 
@@ -58,8 +58,8 @@ def _block(
             yield Verdict(need, ground, counts, None)
         else:
             node = int(closest[row])
-            can_wait = bool(far.mark[row, node] >= FIRST_NOW)
-            yield Verdict(need, ground, counts, node, can_wait)
+            mark = int(far.mark[row, node])
+            yield Verdict(need, ground, counts, node, mark >= FIRST_NOW, FILTER_OF[mark])
 
 
 def _look_beside(far: Distances, needs: Ints, sight: Sight, kept: tuple[int, int, Measure]) -> None:

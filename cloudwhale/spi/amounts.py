@@ -21,7 +21,8 @@ def most(one: float, other: float) -> float:
 
 def share(some: float) -> float:
     """Return an amount cut to [0, 1]."""
-    return least(1.0, most(0.0, some))
+    space = _space(some, 1.0)
+    return min(1.0, max(0.0, some)) if space is None else _as_amount(space.clip(some, 0.0, 1.0))
 
 
 def part(some: float, whole: float) -> float:
@@ -29,8 +30,10 @@ def part(some: float, whole: float) -> float:
     space = _space(some, whole)
     if space is None:
         return min(1.0, max(0.0, some / whole)) if whole > 0 else 1.0
+    if space.all(whole > 0):
+        return _as_amount(space.clip(some / whole, 0.0, 1.0))
     divided = some / space.where(whole > 0, whole, 1.0)
-    return share(space.where(whole > 0, divided, 1.0))
+    return _as_amount(space.clip(space.where(whole > 0, divided, 1.0), 0.0, 1.0))
 
 
 def _space(one: Any, other: Any) -> Any:
