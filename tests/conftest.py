@@ -2,7 +2,7 @@
 
 from hypothesis import settings
 
-pytest_plugins = ["postgres", "fake_gpus"]
+pytest_plugins = ["postgres", "fake_gpus", "dockerd"]
 
 # Seeded, so that a failure is everybody's failure; no deadline, because machines may be busy.
 settings.register_profile("seeded", derandomize=True, deadline=None, print_blob=True)
