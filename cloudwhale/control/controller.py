@@ -13,7 +13,6 @@ from cloudwhale.control.timeline import JUMP_S, Timeline
 from cloudwhale.control.watcher import Machines, Mail, Watcher
 from cloudwhale.model import event as e
 from cloudwhale.model import plan as p
-from cloudwhale.model.node import NodeState
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.model.world import Sighting, World
@@ -122,12 +121,10 @@ class Controller:
 
     def _send_away(self, strangers: Mapping[str, str], now: Instant) -> None:
         """Tell the agents of removed nodes to leave; one that nobody knows is left alone."""
-        if not strangers:
-            return
-        for node in self._store.nodes():
-            if node.state is NodeState.REMOVED and node.id in strangers:
-                agent = strangers[node.id]
-                self._effects.start(self._executor.leave(node.id, self.epoch, now, agent), now)
+        for node, agent in strangers.items():
+            told = self._store.events(node)
+            if any(isinstance(one.event, e.NodeRemoved) for one in told):
+                self._effects.start(self._executor.leave(node, self.epoch, now, agent), now)
 
     def _rise_above(self, fence: int, now: Instant) -> None:
         """Take a higher epoch when an agent has obeyed one that our database never gave.
