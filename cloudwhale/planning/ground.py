@@ -8,7 +8,7 @@ from cloudwhale.model.plan import Scored
 from cloudwhale.model.reason import Refusal
 from cloudwhale.planning.fit import fit, fit_beside
 from cloudwhale.planning.needs import Need
-from cloudwhale.planning.scoring import Song, Taste, run_at, scored
+from cloudwhale.planning.scoring import Song, Taste, scored
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +76,24 @@ class Ground:
                 song = self._with(song, seat)
         return song
 
+    def beside(self, seat: Seat) -> Song:
+        """Return a node's song as it would be if one had not been seated there; quickly.
+
+        The same as `without` but for the last bits of sums.
+        """
+        song, need = self.songs[seat.node], self.needs[seat.need]
+        others = (one for one in self.seats[seat.node] if one != seat)
+        before = self.before[seat.node]
+        left = song.left
+        if left is not None and song.node.id in need.barred:
+            left = left.more(need.wants, seat.placement)
+        busy_s = max(
+            (self._run_s(self.needs[one.need], before, one.placement) for one in others),
+            default=0.0,
+        )
+        free = song.free.more(need.wants, seat.placement)
+        return Song(free, max(before.busy_s, busy_s), left, song.kept_for, song.here)
+
     def scored(self, seat: Seat) -> Scored:
         """Return a seat's scores in the company that it has now."""
         song = self.without(seat.node, (seat,))
@@ -103,7 +121,9 @@ class Ground:
         return Song(free, busy_s, left, song.kept_for, song.here)
 
     def _run_s(self, need: Need, song: Song, placement: Placement) -> float:
+        """Return how long a job is expected to run there, those beside it left out of account."""
         given = placement.devices
         if not given:
             return need.length_s
-        return run_at(need, next(d for d in song.free.devices if d.device.id == given[0]))[0]
+        device = next(d for d in song.free.devices if d.device.id == given[0])
+        return need.length_s / need.speeds[device.device.model]

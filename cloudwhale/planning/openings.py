@@ -38,8 +38,8 @@ FILTER_OF: tuple[int | None, ...] = (
 Marks: TypeAlias = NDArray[np.uint8]
 Counts: TypeAlias = NDArray[np.int16]
 
-BLOCK = 64
-"""Requests that are looked at in one go: more would not fit into the processor's cache."""
+BLOCK = 1 << 18
+"""Devices that are looked at in one go, times requests: more would leave the processor's cache."""
 
 
 class Openings:
@@ -58,11 +58,12 @@ class Openings:
     def look_again(self, at: Ints) -> None:
         """Count again in columns that have changed."""
         rows = len(self._asks.gpus.count)
-        for start in range(0, rows, BLOCK):
-            requests = np.arange(start, min(start + BLOCK, rows))
+        block = max(1, BLOCK // (self._columns.width * max(1, len(at))))
+        for start in range(0, rows, block):
+            requests = np.arange(start, min(start + block, rows))
             opened = self.opened(requests[:, None], at[None, :])
-            self.count[start : start + BLOCK, at] = opened.sum(axis=2)
-            self.first[start : start + BLOCK, at] = opened.argmax(axis=2)
+            self.count[start : start + block, at] = opened.sum(axis=2, dtype=np.int16)
+            self.first[start : start + block, at] = opened.argmax(axis=2)
 
     def opened(self, requests: Ints, at: Ints) -> Bools:
         """Return which devices have room for a request; the last axis is the device."""

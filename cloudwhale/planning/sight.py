@@ -9,6 +9,7 @@ import numpy as np
 from cloudwhale.model.job import Placement
 from cloudwhale.model.node import Device
 from cloudwhale.model.plan import Scored
+from cloudwhale.model.reason import Refusal
 from cloudwhale.planning.asks import Asks
 from cloudwhale.planning.columns import Bools, Columns, Floats, Ints
 from cloudwhale.planning.ground import Ground, Seat
@@ -87,9 +88,7 @@ class Sight:
         if not seats:
             return []
         ground = self.ground
-        songs = [
-            seen_by(ground.needs[seat.need], ground.without(seat.node, (seat,))) for seat in seats
-        ]
+        songs = [seen_by(ground.needs[seat.need], ground.beside(seat)) for seat in seats]
         columns = Columns(songs, self._devices)
         placements = [seat.placement for seat in seats]
         needs = np.array([seat.need for seat in seats])
@@ -120,13 +119,30 @@ class Sight:
         """Return places with their devices and scores."""
         if not len(needs):
             return []
-        found = (
-            self.ground.place(need, self.ground.songs[node])
-            for need, node in zip(needs.tolist(), nodes.tolist(), strict=True)
-        )
-        placements = [one for one in found if isinstance(one, Placement)]
-        places = _given(needs, self._columns_of(needs, nodes), placements, self.columns)
+        at = self._columns_of(needs, nodes)
+        placements = self._placements(needs, nodes, at)
+        places = _given(needs, at, placements, self.columns)
         return list(self._named(placements, self._judged(self._rooms, places, nodes)))
+
+    def _placements(self, needs: Ints, nodes: Ints, at: Ints) -> list[Placement]:
+        """Return the devices that needs would get where they fit."""
+        request = self.asks.of_gpu[needs]
+        opened, most = self.openings.opened(request, at), self.asks.gpus.most[request]
+        first = opened & (opened.cumsum(axis=1) <= most[:, None])
+        found: list[Placement] = []
+        for row, (need, node, column) in enumerate(
+            zip(*map(_listed, (needs, nodes, at)), strict=True)
+        ):
+            song, ids = self.ground.songs[node], self.columns.ids[column]
+            place: Placement | Refusal
+            if self.columns.is_plain[column]:
+                devices = tuple(ids[position] for position in np.flatnonzero(first[row]))
+                place = Placement.model_construct(node=song.node.id, devices=devices)
+            else:
+                place = self.ground.place(need, song)
+            assert isinstance(place, Placement), "only places that fit are asked about"
+            found.append(place)
+        return found
 
     def _named(self, placements: Sequence[Placement], scores: Sequence[Floats]) -> Iterator[Scored]:
         taste = self.ground.taste
@@ -175,6 +191,11 @@ class Sight:
             second = len(self.ground.songs) + number
             at = np.where((nodes == node) & self.barred[needs, number], second, at)
         return at
+
+
+def _listed(numbers: Ints) -> list[int]:
+    listed: list[int] = numbers.tolist()
+    return listed
 
 
 def _given(needs: Ints, at: Ints, placements: Sequence[Placement], columns: Columns) -> Places:

@@ -38,10 +38,11 @@ def _block(
     asked: Sequence[tuple[int, int | None]], sight: Sight, measures: Sequence[Measure]
 ) -> Iterator[Verdict]:
     ground = sight.ground
-    needs = np.array([need for need, _ in asked])
+    needs, of = np.unique([need for need, _ in asked], return_inverse=True)
     far = measures[0].of(needs, np.arange(len(ground.songs)))
     for number, node in enumerate(sight.kept):
         _look_beside(far, needs, sight, (number, node, measures[1 + number]))
+    far = Distances(far.mark[of], far.shortfall[of])
     for row, (_, but_for) in enumerate(asked):
         if but_for is not None:
             far.mark[row, but_for] = 0

@@ -130,4 +130,4 @@ def _spec(name: str, draw: random.Random) -> JobSpec:
 
 
 def _of(name: str, spec: JobSpec, draw: random.Random) -> Job:
-    return Job(id=name, run="run-1", spec=spec, submitted_at=NOW - draw.uniform(0, 7200))
+    return Job(id=name, run="run-1", spec=spec, submitted_at=NOW - draw.uniform(0, 600))
