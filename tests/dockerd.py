@@ -113,9 +113,10 @@ class Dockerd:
         self._wait(self.answers, True)
 
     def end(self, number: int = signal.SIGTERM) -> None:
-        """End it by a signal, and wait until its socket is silent."""
-        os.kill(self.pid, number)
-        self._wait(self.answers, False)
+        """End it by a signal, and wait until it is gone."""
+        pid = self.pid
+        os.kill(pid, number)
+        self._wait(lambda: Path(f"/proc/{pid}").exists(), False)
 
     def add_image(self) -> None:
         """Make an image of busybox alone, without a registry."""

@@ -73,6 +73,7 @@ def test_a_docker_that_takes_the_job_with_it_is_the_machines_fault(
     own_dockerd.start(gpus=False)
     assert own_dockerd.names() == [name_of(beside.folder().path)]
     beside.start()
+    beside.post(a_start("next"))  # an agent with nothing to do looks around after ten seconds
     until(lambda: own_dockerd.names() == [], "what Docker kept of it was removed")
 
 
