@@ -67,3 +67,39 @@ def test_doctor_says_which_gpus_there_are_and_which_are_left_out(
     fake_gpus.state.unlink()
     rows = {row["name"]: row for row in shell("doctor", "--json").document["checks"]}
     assert (rows["gpus"]["state"], rows["gpus"]["says"][:5]) == ("ok", "none:")
+
+
+LOSES = """
+name: loses
+command: |
+  if [ $CLOUDWHALE_ATTEMPT = 1 ]; then
+    cd $CLOUDWHALE_CHECKPOINT_DIR; echo 1 > .d; mv .d step-1; sleep 60
+  fi
+  echo resumed $CLOUDWHALE_RESUME on $CUDA_VISIBLE_DEVICES
+resources: {gpu: {count: 1, memory: 8GB..}}
+checkpoint: {every: 1h}
+retry: {backoff: 0s}
+"""
+
+
+def test_a_job_whose_gpu_falls_off_the_bus_resumes_on_another(
+    shell: Shell, fake_gpus: FakeGpus
+) -> None:
+    run = shell.start("run", "-y", shell.write("job.yaml", LOSES))
+    until("the job to be there", lambda: len(shell.jobs()) == 1)
+    [job] = shell.jobs()
+    pid_of(shell, job.id)
+    [job] = shell.jobs()
+    assert job.placement is not None
+    [given] = job.placement.devices
+    lost = next(gpu for gpu in fake_gpus.gpus.values() if gpu.uuid == given)
+    saved = shell.home / "nodes" / "host" / "attempts" / job.id / "1" / "checkpoints" / "step-1"
+    until("it to save", saved.exists)
+    lost.flags = "lost"
+    fake_gpus.write()
+    out, _ = run.communicate(timeout=60)
+    assert run.returncode == 0, out
+    assert "resumed 1 on GPU-" in out
+    assert f"on {given}" not in out.split("resumed 1")[-1]
+    [job] = shell.jobs()
+    assert (job.attempt, job.retries, job.grows) == (2, 1, 0)
