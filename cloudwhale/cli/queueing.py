@@ -13,7 +13,7 @@ from cloudwhale.cli.holders import say_who_works
 from cloudwhale.cli.looking import desk_here
 from cloudwhale.cli.output import Paper, emit, say, stdout_paper
 from cloudwhale.cli.plan_view import plan_keys, plan_sheet
-from cloudwhale.cli.spots import spot_of_job
+from cloudwhale.cli.spots import in_its_place, spot_of_job
 from cloudwhale.cli.wishes import Wishes
 from cloudwhale.clock import SystemClock
 from cloudwhale.control.desk import Desk
@@ -24,7 +24,7 @@ from cloudwhale.control.submission import submit as submit_jobs
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import Instant
 from cloudwhale.reporting.figures import counted
-from cloudwhale.spi.errors import NothingCanRunIt
+from cloudwhale.spi.errors import NothingCanRunIt, NotThere
 from cloudwhale.spi.store import JobQuery
 
 ID_LENGTH = 6
@@ -81,7 +81,10 @@ def queue(desk: Desk, sheaf: Sheaf) -> Run:
         key=desk.key if needs_key else b"",
         leave_out=(settings.home,),
     )
-    return submit_jobs(desk.store, desk.objects, origin, file.specs, new_id)
+    try:
+        return submit_jobs(desk.store, desk.objects, origin, file.specs, new_id)
+    except NotThere as error:
+        raise in_its_place(error, sheaf.path) from error
 
 
 def new_id() -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from cloudwhale.mailbox import sealing
-from cloudwhale.spi.errors import SettingsError, SpecError, StoreUnusable
+from cloudwhale.spi.errors import NotThere, SettingsError, StoreUnusable
 
 KEY_BYTES = 32  # what NaCl's secret box takes
 KEY_FILE = "secret.key"
@@ -63,13 +63,15 @@ def _read(path: Path) -> bytes:
 
 
 def collected(names: Iterable[str], environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the values of secrets; raise SpecError for the first that is not set, or empty."""
+    """Return the values of secrets; raise NotThere for the first that is not set, or empty."""
     values: dict[str, str] = {}
     for name in names:
         if not environment.get(name):
-            raise SpecError(
+            raise NotThere(
                 f"the secret {name} is not set in your environment",
                 f"Run `export {name}=...` first, or take it out of `secrets`.",
+                key="secrets",
+                word=name,
             )
         values[name] = _sealable(name, environment[name])
     return values
@@ -79,9 +81,11 @@ def _sealable(name: str, value: str) -> str:
     try:
         value.encode()
     except UnicodeEncodeError as error:
-        raise SpecError(
+        raise NotThere(
             f"the secret {name} holds bytes that are not UTF-8",
             f"Encode it, `export {name}=$(base64 -w0 FILE)`, and decode it in the job.",
+            key="secrets",
+            word=name,
         ) from error
     return value
 

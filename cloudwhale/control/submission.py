@@ -13,7 +13,7 @@ from cloudwhale.model.event import RunOpened, Submitted
 from cloudwhale.model.job import Job, JobSpec
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import Instant, MicroUsd
-from cloudwhale.spi.errors import IllegalTransition, SpecError, StoreUnusable
+from cloudwhale.spi.errors import IllegalTransition, NotThere, SpecError, StoreUnusable
 from cloudwhale.spi.store import JobQuery, Store
 
 REDRAWS = 3  # three clashes in a row are not chance
@@ -51,9 +51,9 @@ def submit(
 ) -> Run:
     """Queue jobs as one run, in one append, and return the run; nothing is queued on an error.
 
-    `ids` gives six base32 characters that were most likely never given before. Raise SpecError
-    for a secret that is not set, a name in `after` that no job has, and a working directory that
-    cannot be packed; StoreUnusable when the store or the mailbox fails.
+    `ids` gives six base32 characters that were most likely never given before. Raise NotThere for
+    a secret that is not set and a name in `after` that no job has, SpecError for a working
+    directory that cannot be packed, StoreUnusable when the store or the mailbox fails.
     """
     if not specs:
         raise SpecError("there is no job to submit", "Add one to the job file.")
@@ -164,10 +164,11 @@ class _Afters:
         query = JobQuery(project=project, names_or_ids=(name,), limit=1)
         newest = _called(name, self._store.jobs(query))
         if not newest:
-            raise SpecError(
+            raise NotThere(
                 f"after: no job of project {project!r} is called {name!r}",
                 "Look at `cloudwhale ps --all`, or add the job to the file.",
-                file=", ".join(self._run.files),
+                key="after",
+                word=name,
             )
         if newest[0].id == name:
             return (name,)

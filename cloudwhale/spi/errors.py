@@ -46,6 +46,15 @@ class NothingCanRunIt(SpecError):
     """The request is well formed, but no node and no offer could ever hold it."""
 
 
+class NotThere(SpecError):
+    """Something that the file names is not there: a secret, or a job to wait for."""
+
+    def __init__(self, says: str, remedy: str, *, key: str, word: str) -> None:
+        super().__init__(says, remedy)
+        self.key, self.word = key, word
+        """The key of the file that names it, and how."""
+
+
 class SettingsError(CloudwhaleError):
     """A setting is wrong."""
 

@@ -4,7 +4,7 @@ import logging
 
 from sqlalchemy import Connection, inspect, select
 
-from cloudwhale.control.store import rederiving, tables
+from cloudwhale.control.store import tables
 from cloudwhale.control.store.database import Database, Schema
 from cloudwhale.spi.errors import StoreUnusable
 
@@ -29,8 +29,14 @@ def prepare(database: Database, schema: Schema, *, may_migrate: bool) -> None:
             _judge(found, database, schema, may_migrate=may_migrate)
             database.keep_copy(schema.head)
             upgrade(connection, schema)
-            rederiving.rederive(connection)
+            _rederive(connection)
             log.info("migrated: %s, revision %s to %s", database.name, found, schema.head)
+
+
+def _rederive(connection: Connection) -> None:
+    from cloudwhale.control.store.rederiving import rederive  # only a migration needs it
+
+    rederive(connection)
 
 
 def revision_of(connection: Connection, database: Database) -> str | None:
