@@ -1,54 +1,58 @@
-"""Which job has waited so long that it goes before all others: what bounds every job's wait."""
+"""Which jobs have waited so long that they go before all others: what bounds every job's wait."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from cloudwhale.model.job import Job
 from cloudwhale.model.reason import Code
-from cloudwhale.model.units import Instant, Seconds
+from cloudwhale.model.units import Seconds
 from cloudwhale.planning.releases import Whole
-from cloudwhale.spi.policy import Queueing
+from cloudwhale.spi.policy import Queueing, priority_class
 
 LEAST_S: Seconds = 900.0
 """Nobody has waited too long before this."""
 MOST_S: Seconds = 24 * 3600.0
 """Everybody has after this, however much work waits."""
-BACKLOG = 1.0
+BACKLOG = 1.5
 """In between: as long as all machines need for all that waits now, times this."""
+PATIENCE = (1.0, 0.5, 0.25)
+"""Of that, by class: batch, normal, interactive."""
 
 
-def aged(
-    ready: Sequence[Job], running: Sequence[Job], queueing: Queueing, whole: Whole
-) -> tuple[Job, ...]:
-    """Return the job that goes first, if one has waited too long; one at a time, by submission.
+@dataclass(frozen=True, slots=True)
+class Aged:
+    """The jobs that have waited too long, the longest due first."""
 
-    It must be able to run on a machine that takes jobs now. While such jobs run on half of the
-    machines, the next one waits: the rest is for those whom class and work put first.
+    first: tuple[Job, ...] = ()
+    """They go before all others."""
+    at_last: frozenset[str] = frozenset()
+    """Ids of those that a whole node is kept for: they have waited as long again."""
+
+
+def aged(ready: Sequence[Job], queueing: Queueing, whole: Whole) -> Aged:
+    """Return the jobs that are due, of those that could run on a machine that takes jobs now.
+
+    A job is due its class's part of the limit after it was submitted, so whoever was submitted
+    MOST_S later than another is never before it.
     """
     limit_s = too_long_s(ready, queueing)
-    long = [job for job in ready if waited_s(job, queueing.now) >= limit_s]
-    if not long or _is_full(running, whole):
-        return ()
-    for job in sorted(long, key=lambda job: (job.submitted_at, job.id)):
-        if whole.nodes(job):
-            return (job,)
-    return ()
+    rows = [
+        (job.submitted_at + limit_s * PATIENCE[priority_class(job.spec.priority)], job.id, job)
+        for job in ready
+    ]
+    due = sorted(row for row in rows if row[0] <= queueing.now)
+    able = [(at, job) for at, _, job in due if whole.nodes(job)]
+    return Aged(
+        first=tuple(job for _, job in able),
+        at_last=frozenset(job.id for at, job in able if at + limit_s <= queueing.now),
+    )
 
 
 def too_long_s(ready: Sequence[Job], queueing: Queueing) -> Seconds:
-    """Return the wait that is too long now: it grows with the work that waits, up to a day."""
+    """Return the wait that is too long for a batch job: it grows with the work that waits."""
     remaining_s, size = queueing.remaining_s, queueing.size
     backlog_s = sum(remaining_s(job) * size(job) for job in ready)
     return min(MOST_S, max(LEAST_S, BACKLOG * backlog_s))
-
-
-def waited_s(job: Job, now: Instant) -> Seconds:
-    """Return how long a waiting job has held no place since it was submitted."""
-    return max(0.0, now - job.submitted_at - job.run_s)
-
-
-def _is_full(running: Sequence[Job], whole: Whole) -> bool:
-    held = {job.placement.node for job in running if went_first(job) and job.placement is not None}
-    return bool(held) and 2 * len(held) >= whole.count
 
 
 def went_first(job: Job) -> bool:

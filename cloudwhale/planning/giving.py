@@ -9,7 +9,7 @@ from cloudwhale.model.plan import Decision
 from cloudwhale.model.reason import Code
 from cloudwhale.model.units import Instant
 from cloudwhale.model.world import World
-from cloudwhale.planning.aging import aged
+from cloudwhale.planning.aging import Aged, aged
 from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.holding import HEAD, Hold, Holding, holds, still_held
 from cloudwhale.planning.inventory import free_capacity
@@ -48,19 +48,18 @@ def matched(
     free = free_capacity(world.nodes.values(), running, world.sightings)
     before = Profile(world.now, free, running, Durations(world.durations))
     whole = Whole(world.nodes.values(), world.sightings)
-    room = promised(ready, before, whole) if rules.preempt else Promised()
-    waiting = (
-        still_held(ready, before, whole, room.reserved)
-        if rules.hold
-        else Holding(ready=tuple(ready))
-    )
     known = queueing(world, before.durations, rules)
-    known = replace(known, aged=aged(waiting.ready, running, known, whole))
-    classes = _classes(waiting.ready, room.first, order, known)
+    old = aged(ready, known, whole) if order.ages else Aged()
+    room = promised(ready, before, whole) if rules.preempt else Promised()
+    holds_pay = rules.hold and not old.at_last  # who has waited longest is kept from no node
+    waiting = Holding(ready=tuple(ready))
+    if holds_pay:
+        waiting = still_held(ready, before, whole, room.reserved)
+    classes = _classes(waiting.ready, room.first, order, replace(known, aged=old.first))
     reserved = {**waiting.reserved, **room.reserved}
     kept = None
     if rules.reserve:
-        kept = kept_for(chain.from_iterable(classes), known.aged, before, whole, reserved)
+        kept = kept_for(chain.from_iterable(classes), old.at_last, before, whole, reserved)
     if kept is not None:
         reserved[kept.reservation.node] = kept.reservation
     given = Packing(
@@ -69,7 +68,7 @@ def matched(
     )  # fmt: skip
     packed = pack(classes, given)
     after = before.with_places(packed.places)
-    held = _new_holds(packed, after, whole, reserved) if rules.hold else ()
+    held = _new_holds(packed, after, whole, reserved) if holds_pay else ()
     give_way: tuple[GivesWay, ...] = ()
     if rules.preempt:
         nowhere = _nowhere(packed, room)
@@ -81,7 +80,7 @@ def matched(
         gives_way=give_way,
         refused=tuple(pair for pair in packed.refused if pair[0].id not in room.waits),
         reserved=None if kept is None else (kept.reservation.job, kept.says),
-        first=frozenset(job.id for job in known.aged),
+        first=frozenset(job.id for job in old.first),
         look_again_at=waiting.until,
     )
 
@@ -90,11 +89,10 @@ def _classes(
     ready: Sequence[Job], first: Sequence[Job], order: Order, known: Queueing
 ) -> Sequence[tuple[Job, ...]]:
     """Return the classes of the order, those before them that others have given way to."""
-    if not first:
-        return order.rank(ready, known)
     ahead = {job.id for job in first}
-    behind = replace(known, aged=tuple(job for job in known.aged if job.id not in ahead))
-    rest = [job for job in ready if job.id not in ahead]
+    rest = [job for job in ready if job.id not in ahead] if first else ready
+    here = {job.id for job in rest}
+    behind = replace(known, aged=tuple(job for job in known.aged if job.id in here))
     return [*((job,) for job in first), *order.rank(rest, behind)]
 
 

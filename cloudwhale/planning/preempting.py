@@ -119,6 +119,7 @@ def who_gives_way(
     """Return who is stopped for whom, for the first of the jobs that fit nowhere.
 
     `after_s`: nobody is stopped who has run for less, and for nobody who starts within that time.
+    It must not cost more device-seconds than it saves the waiting job.
     `profile`: after the places that this round gives; `reserved`: what is kept for somebody.
     """
     found: list[GivesWay] = []
@@ -135,8 +136,9 @@ def who_gives_way(
         if start is not None and start.at <= profile.now + after_s:
             continue
         best: GivesWay | None = None
+        saved_s = None if start is None else (start.at - profile.now) * _devices(job)
         for node in nodes:
-            bound_s = None if best is None else best.cost_s
+            bound_s = saved_s if best is None else best.cost_s
             victims = _cheapest(job, _Room(profile, node, job, after_s), bound_s)
             if victims:
                 cost_s = sum(cost(victim, profile.now) for victim in victims)
@@ -246,5 +248,9 @@ def unsaved_s(job: Job, now: Instant) -> Seconds:
 
 def cost(victim: Job, now: Instant) -> Seconds:
     """Return the device-seconds that are spent on stopping a job and starting it again."""
-    gpu = victim.wants.gpu
-    return (unsaved_s(victim, now) + RESTART_S) * (gpu.count * gpu.share or CPU_JOB)
+    return (unsaved_s(victim, now) + RESTART_S) * _devices(victim)
+
+
+def _devices(job: Job) -> float:
+    gpu = job.wants.gpu
+    return gpu.count * gpu.share or CPU_JOB

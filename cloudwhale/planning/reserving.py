@@ -25,22 +25,21 @@ class Kept:
 
 def kept_for(
     ranked: Iterable[Job],
-    aged: tuple[Job, ...],
+    at_last: Collection[str],
     profile: Profile,
     whole: Whole,
     taken: Collection[str],
 ) -> Kept | None:
     """Return the room for the first job of the order that fits nowhere now; None: all do.
 
-    `taken`: nodes that are kept for others already.
+    `at_last`: ids of those that a whole node is kept for. `taken`: nodes that are kept for others.
     """
-    first = {job.id for job in aged}
     for job in islice(ranked, HEAD):
         nodes = [name for name in whole.nodes(job) if name not in taken]
         spec = asked(job)
         if not nodes or any(isinstance(fit(spec, profile.free[n]), Placement) for n in nodes):
             continue
-        kept = _drained if job.id in first else _earliest
+        kept = _drained if job.id in at_last else _earliest
         return kept(job, nodes, profile)
     return None
 

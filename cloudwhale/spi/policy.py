@@ -94,6 +94,11 @@ NORMAL_FROM, INTERACTIVE_FROM = 34, 67
 class Order(Protocol):
     """Who is next."""
 
+    @property
+    def ages(self) -> bool:
+        """Say whether it puts those first that have waited too long: only then are they named."""
+        ...
+
     def rank(self, jobs: Sequence[Job], queueing: Queueing) -> Sequence[tuple[Job, ...]]:
         """Return every job once, in classes: first class first, in each class first first.
 

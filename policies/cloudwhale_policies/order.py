@@ -9,6 +9,8 @@ from cloudwhale.spi.policy import Order, Queueing
 class Fifo:
     """Whoever came first."""
 
+    ages = False
+
     def rank(self, jobs: Sequence[Job], queueing: Queueing) -> Sequence[tuple[Job, ...]]:
         """Return the jobs by submission, ties by id; each is a class of its own."""
         return [(job,) for job in sorted(jobs, key=lambda job: (job.submitted_at, job.id))]
@@ -16,6 +18,8 @@ class Fifo:
 
 class Priority:
     """Whoever matters most; among equals whoever came first."""
+
+    ages = False
 
     def rank(self, jobs: Sequence[Job], queueing: Queueing) -> Sequence[tuple[Job, ...]]:
         """Return the jobs by falling priority, then by submission, ties by id; one by one."""

@@ -23,6 +23,8 @@ NO_SHARE = 99
 class Whale:
     """Class by priority; then who has used least of its share; then who is done soonest."""
 
+    ages = True
+
     def rank(self, jobs: Sequence[Job], queueing: Queueing) -> Sequence[tuple[Job, ...]]:
         """Return those that have waited too long one by one, then classes of about equal work.
 
