@@ -1,6 +1,5 @@
 """Carries out what duty decides; what comes of it is told to duty later."""
 
-import signal
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -9,6 +8,7 @@ from typing import TypeAlias
 from cloudwhale.agent import actions, closing, launching, peaks, preparing, remains, seen
 from cloudwhale.agent.entries import End
 from cloudwhale.agent.fetching import fetched
+from cloudwhale.agent.leases import signal_number
 from cloudwhale.agent.pool import Pool
 from cloudwhale.agent.seen import Key
 from cloudwhale.agent.underway import Attempts, Tools, Underway
@@ -182,11 +182,3 @@ def _end(one: Underway) -> End:
     if exit is None:
         return End(at=None)
     return End(exit.ended_at, finished=exit.code == 0)
-
-
-def signal_number(name: str) -> int:
-    """Return the number of a signal by name, with or without SIG; one that is unknown is TERM."""
-    plain = name.upper().removeprefix("SIG")
-    if plain.isdecimal():
-        return int(plain)
-    return int(getattr(signal.Signals, f"SIG{plain}", signal.SIGTERM))

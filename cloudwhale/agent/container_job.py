@@ -14,6 +14,8 @@ from cloudwhale.agent.container_process import FirstProcess, first_process
 from cloudwhale.agent.container_settings import container, name_of
 from cloudwhale.agent.docker_client import DockerTrouble, docker_client
 from cloudwhale.agent.shim_json import encoded
+from cloudwhale.agent.shim_lease import LOOK_EVERY_S as LEASE_EVERY_S
+from cloudwhale.agent.shim_lease import Lease
 from cloudwhale.agent.shim_log import Masks, Segments
 from cloudwhale.agent.shim_processes import boot_id, started_at
 from cloudwhale.clock import wait
@@ -25,7 +27,6 @@ ASK_AGAIN_S: Seconds = 0.5
 LOOK_EVERY_S: Seconds = 0.5  # where the kernel does not tell of a process's end
 SECRETS_EVERY_S: Seconds = 0.01  # the container opens the pipe as its first deed
 REMOVE_WITHIN_S: Seconds = 10.0  # what is left then, the agent removes later
-NEVER_S: Seconds = 3600.0
 
 
 class ContainerJob:
@@ -38,6 +39,7 @@ class ContainerJob:
         self._masks = Masks([os.fsencode(secret) for secret in wanted["secrets"].values()])
         sizes = wanted["log"]
         self._log = Segments(f"{folder}/log", sizes["segment"], sizes["head"], sizes["tail"])
+        self._lease = Lease(folder, wanted.get("lease"))
         self._control = files.control_pipe(folder)
         self._box = Box(Path(wanted["box"]), wanted["secrets"])
         self._id = ""
@@ -133,7 +135,7 @@ class ContainerJob:
 
     def _turn(self, first: FirstProcess) -> None:
         """Wait for output, an order of the agent, the end, or a time; do what it asks for."""
-        at_most_s = NEVER_S if first.ended is not None else LOOK_EVERY_S
+        at_most_s = LEASE_EVERY_S if first.ended is not None else LOOK_EVERY_S
         if self._box.waits:
             at_most_s = SECRETS_EVERY_S
         if self._stop_at is not None:
@@ -146,6 +148,7 @@ class ContainerJob:
         if self._control in ready:
             self._obey(first)
         self._give_secrets(first)
+        self._lease.look(self._clock.steady(), self._clock.now())
         if self._stop_at is not None and self._clock.steady() >= self._stop_at:
             self._stop_at = None
             self._kill(first)

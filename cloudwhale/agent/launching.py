@@ -11,6 +11,7 @@ from typing import Any
 from cloudwhale.agent.attempts import AttemptFolder
 from cloudwhale.agent.cgroups import Groups
 from cloudwhale.agent.containers import Containers
+from cloudwhale.agent.leases import told_of_lease
 from cloudwhale.agent.plain_processes import PlainProcesses
 from cloudwhale.mailbox.documents import StartOrder
 from cloudwhale.model.units import GiB
@@ -82,6 +83,7 @@ def description(
             "head": sizes.log_head,
             "tail": sizes.log_tail,
         },
+        "lease": told_of_lease(folder, order),
         "full_below": sizes.full_below,
         "full_paths": [str(folder.path), str(checkpoints)],
     }

@@ -15,6 +15,7 @@ from cloudwhale.agent.duty import duty, wakes_at
 from cloudwhale.agent.eyes import Eyes
 from cloudwhale.agent.gpu_sight import proven
 from cloudwhale.agent.launching import NORMAL, Sizes
+from cloudwhale.agent.leases import keep_lease
 from cloudwhale.agent.logs import LogThread, flush_s
 from cloudwhale.agent.looking import Looking
 from cloudwhale.agent.onward import onward
@@ -106,6 +107,13 @@ class Rim:
         self._landing.set()
         self._bell.ring()
 
+    def _keep_lease(self) -> None:
+        """Let shims know whether they must stop their jobs when no agent lives any more."""
+        try:
+            keep_lease(self._place, None if self._same_host else self._charge.lease_s)
+        except OSError as error:
+            _say(str(error))
+
     def _lose_the_node(self) -> None:
         """Obey no order any more, land what runs, and go; from the thread that reads orders."""
         _say(f"another agent has become {self._charge.node}: this one lands its jobs and leaves")
@@ -118,6 +126,7 @@ class Rim:
 
     def run(self) -> None:
         """Work until it is time to leave."""
+        self._keep_lease()
         self._wake()
         self._tools.logs.start()
         self._tools.poster.start()

@@ -10,6 +10,7 @@ from cloudwhale.agent import shim_causes as causes
 from cloudwhale.agent import shim_files as files
 from cloudwhale.agent import shim_processes as processes
 from cloudwhale.agent.shim_json import encoded
+from cloudwhale.agent.shim_lease import Lease
 from cloudwhale.agent.shim_limits import WATCH_EVERY_S, Limits
 from cloudwhale.agent.shim_log import Masks, Segments
 
@@ -36,6 +37,7 @@ class ShimJob:
         self._masks = Masks([os.fsencode(secret) for secret in wanted["secrets"]])
         sizes = wanted["log"]
         self._log = Segments(f"{folder}/log", sizes["segment"], sizes["head"], sizes["tail"])
+        self._lease = Lease(folder, wanted.get("lease"))
         self._control = files.control_pipe(folder)
         self._output, self._job_output = os.pipe()
         self._poll = select.poll()
@@ -119,6 +121,7 @@ class ShimJob:
                 self._obey()
         self._reap()
         self._watch()
+        self._lease.look(time.clock_gettime(time.CLOCK_BOOTTIME), time.time())
         if self._stop_at is not None and time.monotonic() >= self._stop_at:
             self._stop_at = None
             self._kill()

@@ -241,7 +241,7 @@ def test_an_order_to_leave_is_taken_back_by_the_next_order_to_start(agent: LiveA
 def test_a_job_outlives_an_agent_that_was_away_for_longer_than_the_lease(
     agent: LiveAgent,
 ) -> None:
-    agent.options = ["--lease-s=4"]
+    agent.options = ["--lease-s=60"]  # its shim waits for the next agent for as long as it may
     agent.start()
     agent.post(a_start(command="while [ ! -e go ]; do sleep 0.05; done"))
     agent.wait_for(AttemptStarted)
@@ -274,3 +274,17 @@ def test_when_the_store_is_silent_for_the_lease_jobs_stop_before_it_ends(
     end = agent.ended()
     assert end.how == "stopped"
     assert "the store was silent for" in end.says
+
+
+def test_a_job_whose_agent_never_comes_back_ends_with_its_lease(agent: LiveAgent) -> None:
+    agent.options = ["--lease-s=16"]
+    agent.start()
+    agent.post(a_start(command="trap 'echo saved; exit 0' TERM; while true; do sleep 0.05; done"))
+    agent.wait_for(AttemptStarted)
+    agent.kill()
+    begun = CLOCK.steady()
+    exit = until(lambda: agent.folder().exit(), "its shim has stopped it", 2 * 16.0)
+    assert CLOCK.steady() - begun < 16.0 and not exit.by_itself
+    agent.start()
+    end = agent.ended()
+    assert end.how == "stopped" and "its agent was silent for" in end.says
