@@ -200,6 +200,25 @@ def test_a_question_that_takes_too_long_is_named(store: SqlStore) -> None:
         connection.execute(text("SELECT pg_sleep(30)"))
 
 
+def test_a_writer_that_sleeps_in_its_turn_loses_it_and_the_others_go_on(
+    postgres_url: str, store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quick = p.LET_GO.replace("15s", "100ms")
+    monkeypatch.setattr(p, "LET_GO", quick)
+    with closing(open_store(postgres_url, may_migrate=False)) as sleeper:
+
+        def sleep() -> None:
+            monkeypatch.setattr(p, "LET_GO", quick.replace("100ms", "15s"))
+            assert store.append(submitted(a_job("b"))) == 1, "as soon as the sleeper's turn is over"
+
+        with (
+            at_statement("INSERT INTO events", sleep),
+            pytest.raises(StoreUnusable, match="did nothing for too long|was lost"),
+        ):
+            sleeper.append(submitted(a_job("a")))
+        assert sleeper.append(submitted(a_job("a"))) == 2
+
+
 def test_a_row_that_is_no_value_is_named(
     postgres: Server, postgres_url: str, store: SqlStore
 ) -> None:

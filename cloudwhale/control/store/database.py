@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 
 from cloudwhale.control.store import tables
 
@@ -63,8 +63,11 @@ class Database(Protocol):
         """Return how often it went away and came back; what was read before is no longer sure."""
         ...
 
-    def keep_copy(self, head: str) -> None:
-        """Do what is done before a migration; raise StoreUnusable when that cannot be."""
+    def before_migration(self, connection: Connection, head: str) -> None:
+        """Make a copy and time for a migration, which may read every event there is.
+
+        Raise StoreUnusable when that cannot be.
+        """
         ...
 
     def faults(self) -> AbstractContextManager[None]:

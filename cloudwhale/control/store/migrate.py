@@ -27,7 +27,7 @@ def prepare(database: Database, schema: Schema, *, may_migrate: bool) -> None:
             _create(connection, schema)
         elif found != schema.head:
             _judge(found, database, schema, may_migrate=may_migrate)
-            database.keep_copy(schema.head)
+            database.before_migration(connection, schema.head)
             upgrade(connection, schema)
             _rederive(connection)
             log.info("migrated: %s, revision %s to %s", database.name, found, schema.head)

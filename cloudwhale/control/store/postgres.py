@@ -33,10 +33,7 @@ SESSION = (
     # A writer has the lock for milliseconds; five seconds is a fault.
     b"SET lock_timeout = '5s';"
     # The longest question, all events for a replay, takes seconds.
-    b"SET statement_timeout = '60s';"
-    # A writer that was stopped or sleeps lets the others go on. The longest pause of a living
-    # one is the folding of a submission of ten thousand jobs: two seconds.
-    b"SET idle_in_transaction_session_timeout = '15s'"
+    b"SET statement_timeout = '60s'"
 )
 
 # An advisory lock has two numbers: ours, and what it is for. Each schema has its own, so that two
@@ -44,6 +41,10 @@ SESSION = (
 WRITE, CONTROL = 1, 2
 SPACE = f"({0x63776C} # hashtext(current_schema()))"  # "cwl"; `#` is exclusive or
 TAKE_WRITE_LOCK = f"SELECT pg_advisory_xact_lock({SPACE}, {WRITE})"
+# A writer that was stopped or sleeps lets the others go on. The longest pause of a living one is
+# the folding of a submission of ten thousand jobs: two seconds.
+LET_GO = "SET LOCAL idle_in_transaction_session_timeout = '15s'"
+TAKE_TIME = "SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL statement_timeout = 0"
 NEWEST = b"SELECT coalesce(max(seq), 0) FROM events"
 
 ADVICE = Advice(
@@ -100,8 +101,9 @@ class PostgresDatabase:
         """See Database."""
         return max(0, self._connected - 1) + self._reconnected
 
-    def keep_copy(self, head: str) -> None:
-        """See Database; who migrates a server makes copies of it by its own means."""
+    def before_migration(self, connection: Connection, head: str) -> None:
+        """See Database; who has a server makes copies of it by its own means."""
+        connection.exec_driver_sql(TAKE_TIME)
 
     @contextmanager
     def faults(self) -> Generator[None]:
@@ -182,4 +184,4 @@ def connect(how: str) -> "psycopg.Connection[Any]":
 
 
 def _take_turns(connection: Connection) -> None:
-    connection.exec_driver_sql(TAKE_WRITE_LOCK)
+    connection.exec_driver_sql(f"{LET_GO}; {TAKE_WRITE_LOCK}")

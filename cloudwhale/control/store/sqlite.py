@@ -60,8 +60,8 @@ class SqliteDatabase:
         """See Database; a file stays."""
         return 0
 
-    def keep_copy(self, head: str) -> None:
-        """See Database."""
+    def before_migration(self, connection: Connection, head: str) -> None:
+        """See Database; a copy is made of what was stored before this transaction."""
         target = self.file.with_name(f"{self.file.name}.before-{head}")
         try:
             copy(self.file, target)
