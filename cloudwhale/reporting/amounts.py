@@ -22,17 +22,28 @@ def wants_words(wants: Resources) -> str:
 
 def peaks_words(peaks: Peaks) -> str:
     """Return the same of the most that was used; what nobody measured is left out."""
-    said = [
-        None if peaks.gpu_gib is None else f"{_small(peaks.gpu_gib)} GiB of GPU memory",
-        None if peaks.sm is None else f"its GPU {percent(peaks.sm)} of the time",
-        None if peaks.cpu is None else f"{plain(peaks.cpu)} CPUs",
-        None if peaks.memory_gib is None else f"{_small(peaks.memory_gib)} GiB of memory",
-        None if peaks.disk_io_mb_s is None else f"{plain(peaks.disk_io_mb_s)} MB/s of disk",
-        None if peaks.network_mb_s is None else f"{plain(peaks.network_mb_s)} MB/s of network",
-    ]
-    return ", ".join(each for each in said if each is not None)
+    measured = (
+        (peaks.gpu_gib, "GiB of GPU memory"),
+        (peaks.cpu, "CPUs"),
+        (peaks.memory_gib, "GiB of memory"),
+        (peaks.disk_io_mb_s, "MB/s of disk"),
+        (peaks.network_mb_s, "MB/s of network"),
+    )
+    said = [f"{_small(amount)} {what}" for amount, what in measured if _counts(amount)]
+    busy = [f"its GPU {percent(peaks.sm)} of the time"] if peaks.sm is not None else []
+    return ", ".join([*busy, *said]) or "next to nothing"
 
 
-def _small(amount: float) -> str:
+LEAST = 0.0005
+"""What would be written as 0 is not worth a word."""
+
+
+def _counts(amount: float | None) -> bool:
+    return amount is not None and amount >= LEAST
+
+
+def _small(amount: float | None) -> str:
     """A small program's memory would be 0 with one digit after the point."""
-    return plain(amount) if amount >= 1 else f"{amount:.3f}".rstrip("0").rstrip(".") or "0"
+    if amount is None or amount >= 1:
+        return plain(amount or 0.0)
+    return f"{amount:.3f}".rstrip("0").rstrip(".")

@@ -38,4 +38,11 @@ def score_lines(
 
 
 def _cut(name: str, label: int) -> str:
-    return name if len(name) <= label else name[: label - 1] + "…"
+    """Shorten a place's name; the device at its end tells more places apart than its node."""
+    if len(name) <= label:
+        return name
+    node, _, devices = name.partition(" (")
+    room = label - len(devices) - 3  # the ellipsis, the blank, the bracket
+    if not devices or room < 1:
+        return f"…{name[len(name) - label + 1 :]}"
+    return f"{node[:room]}… ({devices}"

@@ -86,11 +86,17 @@ def _telling_lines(telling: Telling, now: Instant, width: int) -> Iterator[Line]
     tone = _KIND_TONES.get(telling.kind, "plain")
     again = f" ({telling.times} times until {moment(telling.until, now)})" if telling.until else ""
     stored = f"  round {telling.numbers.round}" if telling.numbers else ""
-    yield (
-        Cell(f"{moment(telling.at, now):<{HANG}}", "quiet"),
-        Cell(telling.headline, tone),
-        Cell(again + stored, "quiet"),
-    )
+    rows = textwrap.wrap(telling.headline, max(20, width - HANG), break_on_hyphens=False) or [""]
+    if len(rows[-1] + again + stored) > width - HANG:
+        rows.append("")  # what is quiet has a line of its own then
+    for number, row in enumerate(rows):
+        at = moment(telling.at, now) if number == 0 else ""
+        quiet = again + stored if number == len(rows) - 1 else ""
+        yield (
+            Cell(f"{at:<{HANG}}", "quiet"),
+            Cell(row, tone),
+            Cell(quiet if row else quiet.lstrip(), "quiet"),
+        )
     if telling.reason is not None:
         said = f"{telling.reason.says} [{telling.reason.code}]"
         yield from _wrapped("why", said, width, indent=HANG)

@@ -181,7 +181,17 @@ def test_the_table_of_scores_has_what_each_counts() -> None:
 def test_six_scores_fit_a_terminal_of_80_columns() -> None:
     lines = text(placed_by_whale(), 80).splitlines()
     assert max(map(len, lines)) <= 80
-    assert any("spare-with" in line and "…" in line for line in lines)
+    assert any("… (GPU-6f3c-11)" in line for line in lines)
+
+
+def test_a_long_headline_is_wrapped() -> None:
+    where = Placement(node="a-workstation-with-a-very-long-name-in-the-cellar", devices=("GPU-1",))
+    began = e.Started(at=6.0, job=JOB.id, attempt=2, resumed_from=1)
+    stop = e.StopWished(at=9.0, job=JOB.id, attempt=2, wish="give-way", reason=NO_ROOM)
+    placed_there = e.Placed(at=5.0, job=JOB.id, attempt=2, placement=where, reason=HERE)
+    lines = text(story(JOB, told(placed_there, began, stop), [(a_round(4, 9.0), None)]), 60)
+    assert max(map(len, lines.splitlines())) <= 60
+    assert lines.count("round 4") == 1
 
 
 def test_a_hold_says_how_long_it_lasts_at_most() -> None:

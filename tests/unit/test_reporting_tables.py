@@ -60,4 +60,4 @@ def test_what_nobody_measured_is_left_out() -> None:
     assert peaks_words(Peaks(sm=0.9, memory_gib=0.0125)) == (
         "its GPU 90 % of the time, 0.013 GiB of memory"
     )
-    assert peaks_words(Peaks()) == ""
+    assert peaks_words(Peaks(cpu=0.0001)) == "next to nothing"
