@@ -69,7 +69,16 @@ class PlainView:
             self._stream.flush()
 
 
-_WITH_REASON = (e.Waits, e.Failed, e.Retried, e.Parked, e.GaveUp, e.StopWished, e.AttemptLost)
+_WITH_REASON = (
+    e.Waits,
+    e.Held,
+    e.Failed,
+    e.Retried,
+    e.Parked,
+    e.GaveUp,
+    e.StopWished,
+    e.AttemptLost,
+)
 
 
 def sentence(job: Job, event: e.OfJob) -> str | None:
