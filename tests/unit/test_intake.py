@@ -227,13 +227,17 @@ def test_each_key_whose_effect_comes_later_has_one_sentence(tmp_path: Path) -> N
     )
     file = read(tmp_path, text)
     keys = [sentence.split("`")[1] for sentence in file.later]
-    assert "mounts :ro" in keys
-    keys.remove("mounts :ro")
     assert sorted(keys) == sorted(
-        "image nodes preemptible wait inputs outputs notify affinity speeds reference "
-        "value_of_time_usd_h resources.shm resources.disk_io resources.network".split()
+        "nodes preemptible wait inputs outputs notify affinity speeds reference "
+        "value_of_time_usd_h resources.disk_io resources.network".split()
     )
     assert read(tmp_path, HEAD + "preemptible: true\nmounts: {/data: /data}").later == ()
+
+
+def test_shared_memory_of_a_plain_process_is_said_to_have_no_effect(tmp_path: Path) -> None:
+    shm = HEAD + "resources: {shm: 8GiB}\n"
+    assert any("no effect" in note for note in read(tmp_path, shm).notes)
+    assert read(tmp_path, shm + "image: python:3.12").notes == ()
 
 
 def test_the_digest_is_of_bytes_and_overrides(tmp_path: Path) -> None:

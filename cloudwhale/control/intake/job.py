@@ -43,6 +43,7 @@ def job(section: Section, reading: Reading, overrides: Overrides) -> tuple[JobSp
     _check_names(spec, axes, section)
     _check_limit(spec, section)
     _check_spot(spec, section, overrides)
+    _check_isolation(spec, section, reading)
     check_start(spec, axes, section)
     if not axes:
         return (spec,)
@@ -120,6 +121,27 @@ def _check_spot(spec: JobSpec, section: Section, overrides: Overrides) -> None:
         f"a spot job of more than an hour ({expected:g} s) without `checkpoint` may lose it all",
         "Add `checkpoint`, or pass --no-checkpoint-ok.",
     )
+
+
+def _check_isolation(spec: JobSpec, section: Section, reading: Reading) -> None:
+    """A plain process sees the host as it is; what only a container can be given is refused."""
+    if spec.image is not None:
+        return
+    if spec.resources.shm_gib is not None:
+        reading.notes.append(
+            f"`resources.shm` of {spec.name} has no effect: without an `image`"
+            " it is a plain process, which has the host's shared memory."
+        )
+    for host, inside in spec.mounts.items():
+        path, _, mode = inside.partition(":")
+        if path != host or mode == "ro":
+            what = "read-only" if path == host else f"as {path}"
+            raise _at(
+                section,
+                "mounts",
+                f"a plain process cannot be given {host} {what}",
+                f"Give the job an `image`: then it runs in a container; or write {host}: {host}.",
+            )
 
 
 def _at(section: Section, key: str, says: str, remedy: str) -> Unfit:

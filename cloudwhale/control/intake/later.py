@@ -5,13 +5,6 @@ from collections.abc import Callable, Iterable, Sequence
 from cloudwhale.model.job import JobSpec, NotifyRule
 
 _LATER: tuple[tuple[str, Callable[[JobSpec], object], str], ...] = (
-    ("image", lambda spec: spec.image, "running in containers"),
-    ("resources.shm", lambda spec: spec.resources.shm_gib, "shared memory of containers"),
-    (
-        "mounts :ro",
-        lambda spec: any(inside.endswith(":ro") for inside in spec.mounts.values()),
-        "keeping a job from writing there",
-    ),
     ("nodes", lambda spec: spec.nodes > 1, "gangs of several nodes"),
     ("market", lambda spec: spec.market in ("spot", "on-demand"), "renting machines"),
     ("wait", lambda spec: spec.wait_max_s is not None, "weighing waiting against renting"),

@@ -9,7 +9,14 @@ from cloudwhale.control.intake.unfit import Unfit, shown
 
 _FOLDER_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9_-])?")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,254}")
-_IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]{0,510}")
+_IMAGE = re.compile(
+    r"(?:(?:localhost|[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+|[A-Za-z0-9-]+(?=:\d+/))(?::\d+)?/)?"
+    r"[a-z0-9]+(?:[._-]+[a-z0-9]+)*(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*"
+    r"(?::\w[\w.-]{0,127})?(?:@[A-Za-z][A-Za-z0-9+._-]*:[0-9a-fA-F]{32,})?",
+    re.ASCII,
+)
+"""Registry, path in small letters, tag, digest; nothing that a shell or Docker could take apart."""
+IMAGE_MOST = 500
 _UNSTORABLE = re.compile(r"[\x00\ud800-\udfff]")
 
 
@@ -51,9 +58,10 @@ def env_name(value: str) -> str:
 
 def image(value: str) -> str:
     """Return a container image's name."""
-    if not _IMAGE.fullmatch(value):
+    if len(value) > IMAGE_MOST or not _IMAGE.fullmatch(value):
         raise Unfit(
-            f"{shown(value)} cannot be a container image", "Write it like registry/name:tag."
+            f"{shown(value)} cannot be a container image",
+            "Write it like registry/name:tag; the name has small letters only.",
         )
     return value
 
