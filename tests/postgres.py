@@ -7,21 +7,23 @@ ordinary user (it refuses root), and ends with the last process that uses it, ki
 import fcntl
 import os
 import pwd
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
+from sqlalchemy import Engine, event
 
 from cloudwhale.clock import SystemClock, wait
-from cloudwhale.control.store import open_store
+from cloudwhale.control.store import SqlStore, open_store
 
 FOUND_IN = "/usr/lib/postgresql"  # where Debian keeps what no user calls
 PROGRAM = shutil.which("initdb") or next(
@@ -87,6 +89,10 @@ class Server:
         )
         return [pid for (pid,) in rows]
 
+    def let_in(self, url: str, allowed: bool) -> None:
+        """Let programs connect to a database, or no more; who is connected stays."""
+        self.run(f"ALTER DATABASE {name_in(url)} ALLOW_CONNECTIONS {allowed}")
+
     def end_sessions(self, url: str, called: str = "%") -> int:
         """End the sessions at a database as an operator does; return how many there were."""
         pids = self.sessions(url, called)
@@ -98,6 +104,23 @@ class Server:
 def name_in(url: str) -> str:
     """Return the name of the database in a URL of `Server.url`."""
     return url.partition("@/")[2].partition("?")[0]
+
+
+@contextmanager
+def at_statement(pattern: str, strike: Callable[[], object]) -> Iterator[None]:
+    """Do something once before the next statement like a pattern."""
+    left = [strike]
+
+    def struck(*call: Any) -> None:
+        if left and re.search(pattern, str(call[2])):
+            left.pop()()
+
+    event.listen(Engine, "before_cursor_execute", struck)
+    try:
+        yield
+    finally:
+        event.remove(Engine, "before_cursor_execute", struck)
+    assert not left
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -121,6 +144,13 @@ def postgres_url(postgres: Server) -> Iterator[str]:
     url = postgres.new_database()
     yield url
     postgres.drop(url)
+
+
+@pytest.fixture
+def postgres_store(postgres_url: str) -> Iterator[SqlStore]:
+    """Give an empty store in a database of this test's own."""
+    with closing(open_store(postgres_url, may_migrate=True)) as made:
+        yield made
 
 
 @contextmanager
