@@ -15,6 +15,7 @@ from cloudwhale.agent.seen import Key, Seen, StopWish
 from cloudwhale.agent.state import AgentState, Attempt, Phase
 from cloudwhale.mailbox.documents import (
     AttemptEnded,
+    IntroduceOrder,
     LeaveOrder,
     OrderRefused,
     StartOrder,
@@ -149,6 +150,9 @@ def _resumed(attempt: Attempt, now: Instant, agent: str) -> course.Turn:
 
 def _ordered(state: AgentState, event: seen.Ordered, now: Instant) -> Answer:
     order = event.order
+    if isinstance(order, IntroduceOrder):
+        known = state.facts
+        return state, () if known is None else (Post(sight.joined(state, known, now)),)
     if order.fence < state.fence:
         return state, _refused(
             state, order, Code.STALE_FENCE, now,

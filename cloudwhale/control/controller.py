@@ -115,16 +115,22 @@ class Controller:
         self._save()
         for stray in reading.strays:
             self._effects.start(self._executor.end_stray(stray, self.epoch, now), now)
-        self._send_away(reading.strangers, now)
+        self._answer(reading.strangers, now)
         for look in self._watcher.looks(world.nodes.values(), now, rung=rung):
             self._effects.start(look, now)
 
-    def _send_away(self, strangers: Mapping[str, str], now: Instant) -> None:
-        """Tell the agents of removed nodes to leave; one that nobody knows is left alone."""
+    def _answer(self, strangers: Mapping[str, str], now: Instant) -> None:
+        """Tell the agents of removed nodes to leave; ask the others who they are.
+
+        An agent that joined long ago is not known when the database was begun anew since.
+        """
         for node, agent in strangers.items():
             told = self._store.events(node)
             if any(isinstance(one.event, e.NodeRemoved) for one in told):
-                self._effects.start(self._executor.leave(node, self.epoch, now, agent), now)
+                answer = self._executor.leave(node, self.epoch, now, agent)
+            else:
+                answer = self._executor.introduce(node, self.epoch, now)
+            self._effects.start(answer, now)
 
     def _rise_above(self, fence: int, now: Instant) -> None:
         """Take a higher epoch when an agent has obeyed one that our database never gave.

@@ -4,7 +4,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from cloudwhale.control.effects import Effect, Effects, Key
-from cloudwhale.control.orders import leave_order, start_order, stop_order, stray_order
+from cloudwhale.control.orders import (
+    introduce_order,
+    leave_order,
+    start_order,
+    stop_order,
+    stray_order,
+)
 from cloudwhale.control.reports import Stray
 from cloudwhale.control.secrets import seal_for, unseal
 from cloudwhale.mailbox.box import orders_to
@@ -106,6 +112,11 @@ class Executor:
         """Return the effect that lets a node's agent go; `agent`: that incarnation alone."""
         order = leave_order(fence=epoch, at=at, agent=agent)
         return self._post(Key("leave", node), node, lambda: order)
+
+    def introduce(self, node: str, epoch: int, at: Instant) -> Effect:
+        """Return the effect that makes the agent of a node that nobody knows say who it is."""
+        order = introduce_order(fence=epoch, at=at)
+        return self._post(Key("introduce", node), node, lambda: order)
 
     def end_stray(self, stray: Stray, epoch: int, at: Instant) -> Effect:
         """Return the effect that ends an attempt nobody counts on any more."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from cloudwhale.mailbox.documents import LeaveOrder, StartOrder, StopOrder
+from cloudwhale.mailbox.documents import IntroduceOrder, LeaveOrder, StartOrder, StopOrder
 from cloudwhale.model.job import CheckpointRule, Job, Resources
 from cloudwhale.model.node import Device, Node
 from cloudwhale.model.units import GiB, Instant
@@ -78,6 +78,11 @@ def stray_order(job: str, attempt: int, *, fence: int, at: Instant) -> StopOrder
         attempt=attempt,
         grace_s=DEFAULT_RULE.grace_s,
     )
+
+
+def introduce_order(*, fence: int, at: Instant) -> IntroduceOrder:
+    """Return the order that makes an agent say again who it is."""
+    return IntroduceOrder(at=at, fence=fence, request_id=f"introduce-{fence}-{at:.3f}")
 
 
 def leave_order(*, fence: int, at: Instant, agent: str = "") -> LeaveOrder:

@@ -83,6 +83,7 @@ class Reading:
 
     def _meaning(self, node: str, report: d.AnyReport) -> Iterator[e.Event]:
         if isinstance(report, d.Joined):
+            self.strangers.pop(node, None)
             yield self._joined(node, report)
             yield from self._unnamed(node, report)
             return

@@ -80,7 +80,15 @@ class LeaveOrder(Order):
     """Incarnation that is meant; empty: whichever reads it. One that starts later stays."""
 
 
-AnyOrder = Annotated[StartOrder | StopOrder | LeaveOrder, Field(discriminator="kind")]
+class IntroduceOrder(Order):
+    """Say again who you are; answered whatever the fence: the controller may have lost all."""
+
+    kind: Literal["introduce"] = "introduce"
+
+
+AnyOrder = Annotated[
+    StartOrder | StopOrder | LeaveOrder | IntroduceOrder, Field(discriminator="kind")
+]
 
 
 # -- reports: agent to controller, `inbox/<node>/000001.json` --------------------------------

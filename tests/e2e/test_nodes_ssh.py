@@ -65,7 +65,7 @@ def job(shell: Shell, name: str, command: str) -> None:
     assert done.code == 0, done.err
 
 
-def test_a_server_is_added_used_drained_upgraded_and_removed(lab: sshd.Lab, shell: Shell) -> None:
+def test_a_server_is_added_used_and_drained(lab: sshd.Lab, shell: Shell) -> None:
     would = add(shell, lab, "a", "--dry-run")
     assert would.code == 0 and "would install our packages" in would.out, would.err
     assert not (lab.machines["gpu-a"].folder / "data").exists(), "a dry run changes nothing"
@@ -90,6 +90,10 @@ def test_a_server_is_added_used_drained_upgraded_and_removed(lab: sshd.Lab, shel
     assert shell("nodes", "undrain", "na").code == 0
     shell.until_state("waits", "completed")
 
+
+def test_a_server_is_upgraded_under_its_jobs_and_removed(lab: sshd.Lab, shell: Shell) -> None:
+    assert add(shell, lab).code == 0
+    shell.start("controller")
     job(shell, "long", COUNTS)
     shell.until_state("long", "running")
     until("it has counted", lambda: "at 3" in shell("logs", "long").out)
