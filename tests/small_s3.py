@@ -7,6 +7,8 @@ documents comes from this machine's clock, in whole seconds, as with the real on
 import re
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -115,9 +117,12 @@ class Clerk(BaseHTTPRequestHandler):
 
     def do_DELETE(self) -> None:
         """Remove an object, or give up an upload."""
-        key, _ = self._asked()
+        key, fields = self._asked()
         with self.server.shelf.turn:
-            self.server.shelf.objects.pop(key, None)
+            if "uploadId" in fields:
+                self.server.shelf.uploads.pop(fields["uploadId"], None)
+            else:
+                self.server.shelf.objects.pop(key, None)
         self._answer(204)
 
     def do_HEAD(self) -> None:
@@ -170,6 +175,20 @@ class Clerk(BaseHTTPRequestHandler):
         ).encode()
 
 
+@contextmanager
+def serving() -> Iterator[dict[str, str]]:
+    """Serve on loopback meanwhile; give the environment of its clients."""
+    server = Server(("127.0.0.1", 0))
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield environment("127.0.0.1", server.server_address[1])
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
 def environment(address: str, port: int) -> dict[str, str]:
     """Return what makes an S3 client use this store."""
     return {
@@ -182,8 +201,8 @@ def environment(address: str, port: int) -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    serving = Server((sys.argv[1], 0))
+    server = Server((sys.argv[1], 0))
     note = Path(sys.argv[2])
-    note.with_suffix(".new").write_text(str(serving.server_address[1]))
+    note.with_suffix(".new").write_text(str(server.server_address[1]))
     note.with_suffix(".new").rename(note)
-    serving.serve_forever()
+    server.serve_forever()

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import small_s3
 from pydantic import ValidationError
 
+from cloudwhale.clock import SystemClock
 from cloudwhale.mailbox.bell import Bell
 from cloudwhale.mailbox.box import Box, inbox_from, log_of, orders_to, workdir_key
 from cloudwhale.mailbox.documents import ORDERS, REPORTS, Heartbeat, LeaveOrder, StartOrder
@@ -16,10 +18,18 @@ from cloudwhale.mailbox.sealing import SealBroken, new_key_pair, seal, unseal
 from cloudwhale.spi.errors import SettingsError, StoreUnusable
 
 
-@pytest.fixture(params=["folder", "memory"])
-def objects(request: pytest.FixtureRequest, tmp_path: Path) -> StoreObjects:
-    """Give an empty store of each kind that needs no network."""
-    return open_objects("memory:///" if request.param == "memory" else tmp_path.as_uri())
+@pytest.fixture(params=["folder", "memory", "s3"])
+def objects(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[StoreObjects]:
+    """Give an empty store of each kind; the bucket is our own, on loopback."""
+    if request.param == "s3":
+        with small_s3.serving() as told:
+            for name, value in told.items():
+                monkeypatch.setenv(name, value)
+            yield open_objects("s3://bucket/folder")
+    else:
+        yield open_objects("memory:///" if request.param == "memory" else tmp_path.as_uri())
 
 
 # -- objects ---------------------------------------------------------------------------------
@@ -57,6 +67,21 @@ def test_keys_are_those_below_a_folder_sorted(objects: StoreObjects) -> None:
     for key in ("a/2", "a/1", "a/b/3", "ab/4"):
         objects.create(key, b"")
     assert objects.keys("a") == ["a/1", "a/2", "a/b/3"]
+
+
+def test_folders_are_those_right_below_a_folder_sorted(objects: StoreObjects) -> None:
+    for key in ("inbox/b/1", "inbox/a/1", "inbox/a/c/2", "inbox/x", "other/d/1"):
+        objects.create(key, b"")
+    assert objects.folders("inbox") == ["a", "b"]
+    assert objects.folders("nothing") == []
+
+
+def test_an_object_says_when_it_was_written_by_the_stores_clock(objects: StoreObjects) -> None:
+    before = SystemClock().now()
+    objects.create("a", b"")
+    at = objects.modified_at("a")
+    assert at is not None and before - 1.0 <= at <= SystemClock().now()
+    assert objects.modified_at("b") is None
 
 
 @pytest.mark.parametrize("size", [0, 1, 9 << 20])
