@@ -1,6 +1,6 @@
 """What the match asks of the places that are left, and the answer for few needs and nodes."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -20,8 +20,6 @@ class Top:
     total: float
     second: float | None
     """Of the best place on another node; None: there is none."""
-    runner_up: int = -1
-    """That other node."""
 
     @property
     def regret(self) -> float:
@@ -51,8 +49,15 @@ class Board(Protocol):
         """Return the best place of each need, None where it has none; ties end at the node."""
         ...
 
-    def best(self, need: int, other_than: int | None) -> int | None:
-        """Return the node with the best place but for one node."""
+    def best(self, need: int, but_for: Collection[int] = ()) -> int | None:
+        """Return the node with the best place but for some."""
+        ...
+
+    def as_good(self, need: int, but_for: Collection[int], least: float) -> int | None:
+        """Return the same if its total is at least so much; as it was when `tops` was asked.
+
+        Only of nodes where nobody was seated since then.
+        """
         ...
 
     def fitting(self, needs: Sequence[int]) -> Sequence[Sequence[int]]:
@@ -90,9 +95,14 @@ class SmallBoard:
         """Return the best place of each need."""
         return [self._top(need) for need in needs]
 
-    def best(self, need: int, other_than: int | None) -> int | None:
-        """Return the node with the best place but for one node."""
-        found = [(-total, node) for total, node in self._places(need) if node != other_than]
+    def best(self, need: int, but_for: Collection[int] = ()) -> int | None:
+        """Return the node with the best place but for some."""
+        return self.as_good(need, but_for, 0.0)
+
+    def as_good(self, need: int, but_for: Collection[int], least: float) -> int | None:
+        """Return the same if its total is at least so much."""
+        places = self._places(need)
+        found = [(-t, node) for t, node in places if node not in but_for and t >= least]
         return min(found)[1] if found else None
 
     def rivals(self, seats: Sequence[Seat]) -> Sequence[tuple[Scored, ...]]:
@@ -120,9 +130,8 @@ class SmallBoard:
         ordered = sorted((-total, node) for total, node in self._places(need))
         if not ordered:
             return None
-        if len(ordered) == 1:
-            return Top(ordered[0][1], -ordered[0][0], None)
-        return Top(ordered[0][1], -ordered[0][0], -ordered[1][0], ordered[1][1])
+        second = -ordered[1][0] if len(ordered) > 1 else None
+        return Top(ordered[0][1], -ordered[0][0], second)
 
     def _places(self, need: int) -> list[tuple[float, int]]:
         totals = ((self._total(need, node), node) for node in range(len(self.ground.songs)))

@@ -35,7 +35,7 @@ def make_room(rank: int, need: int, board: Board, progress: Progress) -> bool:
             progress.to_make_room -= 1
             if isinstance(ground.place(need, ground.without(node, (seat,))), Refusal):
                 continue
-            target = board.best(seat.need, other_than=node)
+            target = board.best(seat.need, (node,))
             if target is not None:
                 _move(seat, target, ground)
                 _seat(rank, need, node, ground)
@@ -80,7 +80,7 @@ Change = tuple[Seat, int, Seat | None]
 
 
 def _changes(seat: Seat, ranks: Collection[int], board: Board) -> Iterator[Change]:
-    target = board.best(seat.need, other_than=seat.node)
+    target = board.best(seat.need, (seat.node,))
     if target is not None:
         yield seat, target, None
     for here in tuple(board.ground.seats):

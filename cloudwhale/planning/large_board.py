@@ -1,6 +1,6 @@
 """The board for many needs and nodes: totals in a matrix, of which only what changed is redone."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from cloudwhale.planning.tallies import verdicts_of
 MOST_ROWS = 512
 """Needs whose totals are kept at once: those of two windows."""
 
-NODES_A_SEAT = 32
+NODES_A_SEAT = 8
 """For so many nodes one more job is seated at once: they rarely want the same."""
 
 NO_PLACE = -np.inf
@@ -52,22 +52,24 @@ class LargeBoard:
         self._row_of = {need: known[need] for need in needs if need in known}
         self._renew()
         rows = self._rows(needs)
-        best, first = self._best[rows].tolist(), self._first[rows].tolist()
-        other, second = self._second_node[rows].tolist(), self._second[rows].tolist()
+        best, first, second = self._best[rows], self._first[rows], self._second[rows]
+        found = zip(best.tolist(), first.tolist(), second.tolist(), strict=True)
         return [
-            None if one == NO_PLACE else Top(node, one, None if two == NO_PLACE else two, next_node)
-            for node, one, next_node, two in zip(best, first, other, second, strict=True)
+            None if one == NO_PLACE else Top(node, one, None if two == NO_PLACE else two)
+            for node, one, two in found
         ]
 
-    def best(self, need: int, other_than: int | None) -> int | None:
-        """Return the node with the best place but for one node."""
+    def best(self, need: int, but_for: Collection[int] = ()) -> int | None:
+        """Return the node with the best place but for some."""
         self._renew()
-        totals = self._totals[self._rows([need])[0]]
-        if other_than is not None:
-            totals = totals.copy()
-            totals[other_than] = NO_PLACE
+        return self.as_good(need, but_for, 0.0)
+
+    def as_good(self, need: int, but_for: Collection[int], least: float) -> int | None:
+        """Return the same if its total is at least so much, as it was when it was worked out."""
+        totals = self._totals[self._rows([need])[0]].copy()
+        totals[list(but_for)] = NO_PLACE
         best = int(totals.argmax())
-        return None if totals[best] == NO_PLACE else best
+        return None if totals[best] < least or totals[best] == NO_PLACE else best
 
     def fitting(self, needs: Sequence[int]) -> Sequence[Sequence[int]]:
         """Return the nodes where each need fits now."""

@@ -15,7 +15,7 @@ HEAD = 32
 """So many first jobs of a class are never passed over by those behind them."""
 
 
-NEAR = 0.01
+NEAR = 0.02
 """Places that differ by less are as good as each other."""
 
 
@@ -70,9 +70,14 @@ def _by_regret(jobs: Sequence[Waiting], board: Board) -> set[int]:
         tops = _most_regret_first(copies, board)
         taken: set[int] = set()
         for _, rank, need, top in tops:
-            node = _untouched(top, taken)
-            if node is None or len(taken) >= board.at_once:
-                continue
+            if len(taken) >= board.at_once:
+                break
+            node = top.node
+            if node in taken:
+                as_good = board.as_good(need, taken, top.total - NEAR)
+                if as_good is None:
+                    continue
+                node = as_good
             seat = board.ground.try_seat(rank, need, node)
             assert seat is not None, "the board offers what fits"
             board.ground.sit(seat)
@@ -82,14 +87,6 @@ def _by_regret(jobs: Sequence[Waiting], board: Board) -> set[int]:
             if not copies[need]:
                 del copies[need]
     return seated
-
-
-def _untouched(top: Top, taken: Collection[int]) -> int | None:
-    """Return the best node that nobody has taken meanwhile, or one that is about as good."""
-    if top.node not in taken:
-        return top.node
-    is_near = top.second is not None and top.total - top.second <= NEAR
-    return top.runner_up if is_near and top.runner_up not in taken else None
 
 
 def _most_regret_first(
@@ -115,7 +112,7 @@ def _seat_what_fits(jobs: Sequence[Waiting], board: Board, seated: set[int]) -> 
     tops = zip(needs, board.tops(needs), strict=True)
     refused = {need for need, top in tops if top is None}
     for job in jobs:
-        node = None if job.need in refused else board.best(job.need, other_than=None)
+        node = None if job.need in refused else board.best(job.need)
         seat = None if node is None else board.ground.try_seat(job.rank, job.need, node)
         if seat is None:
             refused.add(job.need)
