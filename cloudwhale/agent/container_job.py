@@ -91,7 +91,7 @@ class ContainerJob:
             state = client.inspect_container(self._id)["State"]
         if state["Running"]:
             self._first = first_process(int(state["Pid"]), self._id)
-            if self._first is None and self._state() is not None:
+            if self._first is None:
                 self._must_be_seen()
 
     def _must_be_seen(self) -> None:

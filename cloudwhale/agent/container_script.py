@@ -15,6 +15,7 @@ SOME_GPUS = "some"
 """Instead of a number: slices of one GPU share its device file."""
 
 SCRIPT = r"""
+[ "$PPID" -eq 1 ] || exit 125  # only among processes of our own may all others be told to end
 box=$1 gpus=$2 setup=$3 command=$4
 exec >"$box/output" 2>/dev/null </dev/null
 note() { echo "$*" >>"$box/notes"; }

@@ -11,8 +11,10 @@ import pytest
 from dockerd import IMAGE, Dockerd
 from live_agent import LiveAgent, a_start, a_stop, until
 
+from cloudwhale.agent.attempts import AttemptFolder
 from cloudwhale.agent.container_settings import name_of
 from cloudwhale.agent.docker_client import docker_client
+from cloudwhale.agent.launching import CONTAINERS, NORMAL, description, launch
 from cloudwhale.mailbox.documents import (
     AttemptEnded,
     AttemptStarted,
@@ -150,6 +152,44 @@ def test_what_agent_and_shim_leave_when_both_are_killed_the_next_agent_removes(
     docked.start()
     assert docked.ended().how == "shim-lost"
     assert name_of(docked.folder().path) not in dockerd.names()
+
+
+def test_a_container_begins_once_however_many_shims_are_started(
+    dockerd: Dockerd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", dockerd.host)
+    folder = AttemptFolder(tmp_path / "attempts", ("job", 1))
+    folder.work.mkdir(parents=True)
+    (folder.path / "checkpoints").mkdir()
+    told = description(contained(command="echo ran >> times; sleep 0.2"), folder, {}, None, NORMAL)
+    shims = [launch(CONTAINERS, folder, told) for _ in range(3)]
+    for shim in shims:
+        os.waitpid(shim, 0)
+    assert (folder.work / "times").read_text() == "ran\n"
+    end = folder.exit()
+    assert end is not None
+    assert (end.how, end.code, end.by_itself) == ("exited", 0, True)
+    assert name_of(folder.path) not in dockerd.names()
+
+
+@pytest.mark.parametrize("point", [6, 9, 12, 16, 20])
+def test_whatever_an_agent_was_doing_when_it_died_a_container_runs_once(
+    docked: LiveAgent, tmp_path: Path, point: int
+) -> None:
+    docked.end()
+    mark = tmp_path / "mark"
+    mark.mkdir()
+    docked.program = "mortal_agent"
+    docked.env |= {"MORTAL_AT": str(point), "MORTAL_AFTER": "" if point % 2 else "yes"}
+    command = "echo x >> /mark/times; echo word; sleep 0.3; echo s > $CLOUDWHALE_CHECKPOINT_DIR/s"
+    docked.post(contained(command=f"{command}; exit 3", mounts={str(mark): "/mark"}))
+    docked.start()
+    until(lambda: docked.process.poll() is not None, "it died")
+    docked.program = "cloudwhale.agent"
+    docked.start()
+    assert (docked.ended().how, docked.ended().exit_code) == ("exited", 3)
+    assert (mark / "times").read_text() == "x\n"
+    assert docked.log() == b"word\n"
 
 
 def test_a_checkpoint_is_resumed_in_a_container(docked: LiveAgent) -> None:
