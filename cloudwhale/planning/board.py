@@ -4,7 +4,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from cloudwhale.model.job import Placement
 from cloudwhale.model.plan import Scored
 from cloudwhale.model.reason import Refusal
 from cloudwhale.planning.ground import Ground, Seat
@@ -64,10 +63,6 @@ class Board(Protocol):
         """Return the nodes where each need fits now."""
         ...
 
-    def could(self, need: int) -> Sequence[int]:
-        """Return the nodes where a need would fit if nobody had been seated in this round."""
-        ...
-
     def scored(self, seats: Sequence[Seat]) -> Sequence[Scored]:
         """Return what each of the seated has, in the company that it ended up in."""
         ...
@@ -112,11 +107,6 @@ class SmallBoard:
     def fitting(self, needs: Sequence[int]) -> Sequence[Sequence[int]]:
         """Return the nodes where each need fits now."""
         return [[node for _, node in self._places(need)] for need in needs]
-
-    def could(self, need: int) -> Sequence[int]:
-        """Return the nodes where a need would fit if nobody had been seated in this round."""
-        places = enumerate(self.ground.before)
-        return [n for n, song in places if isinstance(self.ground.place(need, song), Placement)]
 
     def scored(self, seats: Sequence[Seat]) -> Sequence[Scored]:
         """Return what each of the seated has."""

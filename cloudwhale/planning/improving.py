@@ -1,6 +1,6 @@
 """Makes a match better step by step: moves aside for what has no place, moves and swaps."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from cloudwhale.model.reason import Refusal
@@ -9,6 +9,15 @@ from cloudwhale.planning.ground import Ground, Seat
 
 # Sums of scores in another order differ by less.
 A_GAIN = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A job in the round's order."""
+
+    rank: int
+    """The first is the least; no two have the same."""
+    need: int
 
 
 @dataclass(slots=True)
@@ -25,20 +34,27 @@ class Progress:
     """Needs without a place: room only shrinks from one window to the next."""
 
 
-def make_room(rank: int, need: int, board: Board, progress: Progress) -> bool:
-    """Seat a job that fits nowhere by moving one other to its next best place; say if it worked."""
+def make_room(
+    job: Waiting, others: Collection[int], nodes: Iterable[int], board: Board, progress: Progress
+) -> bool:
+    """Seat a job that fits nowhere by moving one other to its next best place; say if it worked.
+
+    `others`: ranks of those who may be moved; `nodes`: where it would fit without all of them.
+    """
     ground = board.ground
-    for node in board.could(need) if progress.to_make_room > 0 else ():
+    for node in nodes:
         for seat in ground.seats[node]:
+            if seat.rank not in others:
+                continue
             if progress.to_make_room <= 0:
                 return False
             progress.to_make_room -= 1
-            if isinstance(ground.place(need, ground.without(node, (seat,))), Refusal):
+            if isinstance(ground.place(job.need, ground.without(node, (seat,))), Refusal):
                 continue
             target = board.best(seat.need, (node,))
             if target is not None:
                 _move(seat, target, ground)
-                _seat(rank, need, node, ground)
+                _seat(job.rank, job.need, node, ground)
                 return True
     return False
 

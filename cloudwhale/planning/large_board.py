@@ -76,10 +76,6 @@ class LargeBoard:
         self._renew()
         return self._sight.fitting(np.array(needs, dtype=np.int64))
 
-    def could(self, need: int) -> Sequence[int]:
-        """Return the nodes where a need would fit if nobody had been seated in this round."""
-        return np.flatnonzero(self._sight.fitted(need)).tolist()
-
     def scored(self, seats: Sequence[Seat]) -> Sequence[Scored]:
         """Return what each of the seated has."""
         return self._sight.scored(seats)

@@ -10,7 +10,7 @@ from cloudwhale.model.job import JobSpec
 from cloudwhale.model.node import NodeState
 from cloudwhale.model.reason import Code
 from cloudwhale.planning.asks import Asks, taken_gib
-from cloudwhale.planning.columns import Bools, Columns, Floats, Ints
+from cloudwhale.planning.columns import Bools, Columns, Ints
 from cloudwhale.planning.fit import RULE_FILTERS
 from cloudwhale.planning.inventory import DUST
 from cloudwhale.planning.needs import Need
@@ -36,7 +36,6 @@ FILTER_OF: tuple[int | None, ...] = (
 """Which of `fit.FILTERS` gives each mark; None: several together."""
 
 Marks: TypeAlias = NDArray[np.uint8]
-Counts: TypeAlias = NDArray[np.int16]
 
 BLOCK = 1 << 18
 """Devices that are looked at in one go, times requests: more would leave the processor's cache."""
@@ -53,7 +52,6 @@ class Openings:
         self.first = np.zeros(shape, dtype=np.int16)
         """The first of them, as a position in the column; 0 where there is none."""
         self.look_again(np.arange(columns.size))
-        self._before = self._amounts()
 
     def look_again(self, at: Ints) -> None:
         """Count again in columns that have changed."""
@@ -80,23 +78,10 @@ class Openings:
 
     def fits(self, needs: Ints, at: Ints) -> Bools:
         """Return where needs fit as far as CPU, memory, disk and devices go."""
-        columns = self._columns
-        room = np.maximum(0.0, columns.amounts[:, at]) + DUST
-        return self._fits(needs, (self.count, at), room)
-
-    def fitted(self, needs: Ints, at: Ints) -> Bools:
-        """Return the same for the columns as they were at first."""
-        count, room = self._before
-        return self._fits(needs, (count, at), room[:, at])
-
-    def _amounts(self) -> tuple[Counts, Floats]:
-        columns = self._columns
-        return self.count.copy(), np.maximum(0.0, columns.amounts) + DUST
-
-    def _fits(self, needs: Ints, opened: tuple[Counts, Ints], room: Floats) -> Bools:
-        asks, (count, at) = self._asks, opened
+        asks, columns = self._asks, self._columns
         gpu = asks.of_gpu[needs]
-        found: Bools = count[gpu[:, None], at[None, :]] >= asks.gpus.count[gpu][:, None]
+        found: Bools = self.count[gpu[:, None], at[None, :]] >= asks.gpus.count[gpu][:, None]
+        room = np.maximum(0.0, columns.amounts[:, at]) + DUST
         for wanted, free in zip((asks.cpu, asks.memory, asks.disk), room, strict=True):
             found &= wanted[needs][:, None] <= free
         return found

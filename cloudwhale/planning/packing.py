@@ -9,12 +9,12 @@ from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.planning.board import Board, SmallBoard
 from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.ground import Ground, Seat
-from cloudwhale.planning.improving import Progress
+from cloudwhale.planning.improving import Progress, Waiting
 from cloudwhale.planning.inventory import Free, Reservation
 from cloudwhale.planning.needs import Needs
 from cloudwhale.planning.refusals import Verdict as Verdict
 from cloudwhale.planning.scoring import Song, Taste, cached_on
-from cloudwhale.planning.seating import Waiting, seat_class
+from cloudwhale.planning.seating import seat_class
 from cloudwhale.planning.speeds import left_s
 from cloudwhale.planning.usual import usual
 from cloudwhale.spi.policy import Score

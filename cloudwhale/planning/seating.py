@@ -1,12 +1,12 @@
 """Seats the jobs of a class together: who would lose most by another's choice chooses first."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import TypeAlias
 
 from cloudwhale.model.reason import Refusal
 from cloudwhale.planning.board import Board, Top
 from cloudwhale.planning.ground import Seat
-from cloudwhale.planning.improving import Progress, improve, make_room
+from cloudwhale.planning.improving import Progress, Waiting, improve, make_room
 
 WINDOW = 256
 """Jobs that are matched together: those further back wait until the ones before have places."""
@@ -19,12 +19,8 @@ NEAR = 0.02
 """Places that differ by less are as good as each other."""
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """A job in the round's order."""
-
-    rank: int
-    need: int
+Could: TypeAlias = Mapping[int, Sequence[int]]
+"""Need → the nodes where it would have fitted before anybody of the window was seated."""
 
 
 def seat_class(jobs: Sequence[Waiting], board: Board, progress: Progress) -> list[Waiting]:
@@ -38,23 +34,25 @@ def seat_class(jobs: Sequence[Waiting], board: Board, progress: Progress) -> lis
     for start in range(0, len(jobs), WINDOW):
         window = jobs[start : start + WINDOW]
         able = [job for job in window if job.need not in progress.refused]
+        needs = list(dict.fromkeys(job.need for job in able))
+        could = dict(zip(needs, board.fitting(needs), strict=True))
+        seated = _window(able, could, board, progress)
         head = [job for job in able if job.rank < jobs[0].rank + HEAD]
-        could = dict(zip(head, board.fitting([job.need for job in head]), strict=True))
-        seated = _window(able, board, progress)
-        _keep_the_head(could, able, board, seated)
+        _keep_the_head(head, could, board, seated)
         unseated = [job for job in window if job.rank not in seated]
         progress.refused.update(job.need for job in unseated)
         left_out += unseated
     return left_out
 
 
-def _window(jobs: Sequence[Waiting], board: Board, progress: Progress) -> set[int]:
+def _window(jobs: Sequence[Waiting], could: Could, board: Board, progress: Progress) -> set[int]:
     """Return the ranks of those that got a place."""
     seated = _by_regret(jobs, board)
     before = len(seated)
     for job in jobs:
-        if job.rank not in seated and make_room(job.rank, job.need, board, progress):
-            seated.add(job.rank)
+        if job.rank not in seated and could[job.need] and progress.to_make_room > 0:
+            if make_room(job, seated, could[job.need], board, progress):
+                seated.add(job.rank)
     if improve(board, seated, progress) or len(seated) > before:
         _seat_what_fits([job for job in jobs if job.rank not in seated], board, seated)
     return seated
@@ -121,20 +119,12 @@ def _seat_what_fits(jobs: Sequence[Waiting], board: Board, seated: set[int]) -> 
             seated.add(job.rank)
 
 
-def _keep_the_head(
-    could: Mapping[Waiting, Sequence[int]],
-    window: Sequence[Waiting],
-    board: Board,
-    seated: set[int],
-) -> None:
-    """Give the first jobs the places of later ones, where nothing else keeps them out.
-
-    `could`: the nodes where each of the first would have fitted before anybody of the window.
-    """
-    by_rank = {job.rank: job for job in window}
-    for job, nodes in could.items():
+def _keep_the_head(head: Sequence[Waiting], could: Could, board: Board, seated: set[int]) -> None:
+    """Give the first jobs the places of later ones, where nothing else keeps them out."""
+    needs = {seat.rank: seat.need for here in board.ground.seats for seat in here}
+    for job in head:
         is_out = job.rank not in seated
-        later = _fewest_later(job, nodes, board, by_rank.keys()) if is_out else None
+        later = _fewest_later(job, could[job.need], board, seated) if is_out else None
         if later is None:
             continue
         node, gone = later
@@ -146,7 +136,7 @@ def _keep_the_head(
         board.ground.sit(seat_now)
         seated.add(job.rank)
         displaced = sorted(seat.rank for seat in gone)
-        _seat_what_fits([by_rank[rank] for rank in displaced], board, seated)
+        _seat_what_fits([Waiting(rank, needs[rank]) for rank in displaced], board, seated)
 
 
 def _fewest_later(

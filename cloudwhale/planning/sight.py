@@ -59,13 +59,6 @@ class Sight:
         self.openings.look_again(np.array(at))
         self._usable.look_again(np.array(at))
 
-    def fitted(self, need: int) -> Bools:
-        """Return the nodes where a need would fit as they were before anybody was seated."""
-        nodes = np.arange(len(self.ground.songs))
-        needs = np.array([need])
-        found: Bools = (self._allowed(needs, nodes) & self.openings.fitted(needs, nodes))[0]
-        return found
-
     def fitting(self, needs: Ints) -> list[list[int]]:
         """Return the nodes where each need fits now."""
         fits = self._fits(needs, np.arange(len(self.ground.songs)))
