@@ -1,21 +1,16 @@
 """Lints any plan with arithmetic of its own: what it finds is an incident, not a choice."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from cloudwhale.model import plan as p
 from cloudwhale.model.job import Job
 from cloudwhale.model.node import Node
 from cloudwhale.model.world import World
+from cloudwhale.planning import checker_waits
+from cloudwhale.planning.fault import Fault
+from cloudwhale.planning.fault import Rule as Rule
 from cloudwhale.planning.rules import Rules
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """A rule that the plan breaks."""
-
-    rule: str
-    says: str
 
 
 @dataclass(slots=True)
@@ -27,9 +22,6 @@ class _Use:
     disk_gib: float = 0.0
     share: dict[str, float] = field(default_factory=dict[str, float])
     gpu_gib: dict[str, float] = field(default_factory=dict[str, float])
-
-
-Rule = Callable[[p.Plan, World, Rules], Iterator[Fault]]
 
 
 def check(plan: p.Plan, world: World, rules: Rules) -> tuple[Fault, ...]:
@@ -267,4 +259,5 @@ RULES: tuple[Rule, ...] = (
     dependencies,
     not_too_early,
     accounts,
+    *checker_waits.RULES,
 )
