@@ -67,11 +67,12 @@ BOTH = world(running(), urgent())
 def owed(*others: Job) -> World:
     """A node on which one job gives way for `high`, and others wait."""
     leaves = running().but(wish=Wish.GIVE_WAY)
-    return world(leaves, urgent().but(reason=MAKES_ROOM), *others, nodes=[a_node(cpu=3.0)])
+    high = urgent(resources=wants(cpu=2.5)).but(reason=MAKES_ROOM)
+    return world(leaves, high, *others, nodes=[a_node(cpu=3.0)])
 
 
 def small(**fields: object) -> Job:
-    return a_job("small", **{"resources": wants(cpu=1.5), **fields})
+    return a_job("small", **{"resources": wants(cpu=1.0), **fields})
 
 
 def seen(foreign: Mapping[str, float], *jobs: Job) -> World:
@@ -122,13 +123,13 @@ FAULTS: list[tuple[str, World, p.Plan, Rules]] = [
     ("holds", world(urgent()), a_plan(hold(), place("high")), RULES),
     ("holds", BOTH, a_plan(hold()), RULES.but(hold=False)),
     # room that is being made
-    ("kept-room", owed(small(resources=wants(cpu=1.1))), a_plan(place("small")), RULES),
+    ("kept-room", owed(small(resources=wants(cpu=0.6))), a_plan(place("small")), RULES),
     ("kept-room", owed(small()), a_plan(place("small")), RULES),
     ("kept-room", owed(small(priority=100)), a_plan(place("small")), RULES),
-    ("kept-room", owed(small(), urgent("other")), a_plan(place("other")), RULES),
+    ("kept-room", owed(urgent("other", resources=wants(cpu=0.9))), a_plan(place("other")), RULES),
     (
         "kept-room",
-        owed(a_job("a", resources=wants(cpu=0.6)), a_job("b", resources=wants(cpu=0.6))),
+        owed(a_job("a", resources=wants(cpu=0.4)), a_job("b", resources=wants(cpu=0.4))),
         a_plan(place("a"), place("b")),
         RULES,
     ),

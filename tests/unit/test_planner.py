@@ -63,7 +63,10 @@ def test_a_waiting_job_says_what_it_needs_what_is_free_and_what_would_change_it(
     (step,) = made.steps
     assert isinstance(step, p.Explain)
     assert step.reason.code is Code.NO_ROOM_NOW
-    assert step.reason.says == "needs 1 CPU, host has 0.5 of 2 free"
+    assert step.reason.says == (
+        "needs 1 CPU, host has 0.5 of 2 free; "
+        "is to start on host about 01:00 UTC, when running ends"
+    )
     assert "ends" in step.reason.change
     (decision,) = made.decisions
     assert decision.refused == {Code.CPU: 1}
