@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from cloudwhale.agent import shim_causes as causes
-from cloudwhale.agent.container_script import SOME_GPUS
+from cloudwhale.agent.container_script import SHELL, SOME_GPUS
 from cloudwhale.agent.container_settings import gpus_visible
 from cloudwhale.agent.shim_files import is_full
 from cloudwhale.model.job import Ending
@@ -42,8 +42,8 @@ def unborn(image: str, state: Mapping[str, Any], said: str) -> End:
     """Return the end of a container in which our lines of shell did not even begin."""
     code = state.get("ExitCode")
     last = causes.last_line(said.encode()) or str(state.get("Error") or f"it ended with {code}")
-    if code in NO_SHELL:
-        return End("image-refused", f"the image {image} has no /bin/sh that runs here: {last}")
+    if code in NO_SHELL or f"exec {SHELL} failed" in last:  # as for another kind of processor
+        return End("image-refused", f"the image {image} has no {SHELL} that runs here: {last}")
     return End("start-failed", f"its container cannot use the folder it shares with us: {last}")
 
 

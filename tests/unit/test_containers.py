@@ -180,6 +180,8 @@ def test_an_image_without_a_shell_is_refused_and_a_folder_that_is_not_seen_is_no
     refused = unborn("alone:1", {"ExitCode": 127}, said)
     assert refused.how == "image-refused"
     assert "alone:1 has no /bin/sh" in refused.says
+    other = "[FATAL tini (7)] exec /bin/sh failed: Exec format error"
+    assert unborn("arm64:1", {"ExitCode": 1}, other).how == "image-refused"
     assert unborn("alone:1", {"ExitCode": 2}, "can't create output").how == "start-failed"
 
 
