@@ -11,21 +11,23 @@ from cloudwhale import plugins
 from cloudwhale.model.job import Job
 from cloudwhale.model.node import Node, NodeState
 from cloudwhale.model.plan import Plan
-from cloudwhale.model.world import Sighting, World
+from cloudwhale.model.world import Sighting, Use, World
 from cloudwhale.planning.checker import check
 from cloudwhale.planning.planner import Policies, plan
 from cloudwhale.planning.rules import Patience, Rules
 
 FILES = sorted(Path(__file__).parent.glob("*.yaml"))
+PATIENCE = Patience(attempt_lease_s=100.0, clock_skew_s=10.0)
 DEFAULT_FACTS = {"cpu": 2.0, "memory_gib": 16.0, "disk_gib": 100.0}
 
 
 def world_of(case: dict[str, Any]) -> World:
+    now = float(case.get("now", 0.0))
     nodes: list[Node] = []
     heard: dict[str, Sighting] = {}
     for name, row in case.get("nodes", {}).items():
         row = dict(row or {})
-        sighting = {"heard_at": row.pop("heard_at", 0.0), "agent_alive": row.pop("alive", None)}
+        sighting = {"heard_at": row.pop("heard_at", now), "agent_alive": row.pop("alive", None)}
         heard[name] = Sighting(node=name, **sighting)
         row["facts"] = DEFAULT_FACTS | row.get("facts", {})
         nodes.append(Node.model_validate({"id": name, "state": NodeState.READY, **row}))
@@ -36,7 +38,12 @@ def world_of(case: dict[str, Any]) -> World:
         base = {"id": name, "run": "run-1", "submitted_at": 0.0, "spec": spec}
         jobs.append(Job.model_validate(base | row))
     return a_world(
-        jobs, nodes, now=float(case.get("now", 0.0)), ended=case.get("ended", {}), sightings=heard
+        jobs,
+        nodes,
+        now=now,
+        ended=case.get("ended", {}),
+        sightings=heard,
+        use={name: Use(device_s=used, at=now) for name, used in case.get("use", {}).items()},
     )
 
 
@@ -59,13 +66,15 @@ def test_the_planner_decides_as_the_case_says(file: Path) -> None:
     policies = Policies(
         order=plugins.load(plugins.ORDERS, case.get("order", "priority"))(),
         score=plugins.load(plugins.SCORES, case.get("score", "best-fit"))(),
-        rules=Rules(patience=Patience(attempt_lease_s=100.0, clock_skew_s=10.0)),
+        rules=Rules.model_validate({"patience": PATIENCE, **case.get("rules", {})}),
     )
     world = world_of(case)
     made = plan(world, policies)
     assert lines_of(made) == case["expect"]["steps"], case["says"]
     assert check(made, world, policies.rules) == ()
     says = {getattr(s, "job", ""): s.reason.says for s in made.steps if hasattr(s, "reason")}
+    if "look_again_at" in case["expect"]:
+        assert made.look_again_at == case["expect"]["look_again_at"]
     for job, sentence in case["expect"].get("says", {}).items():
         assert says[job] == sentence
 
