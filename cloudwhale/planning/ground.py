@@ -68,6 +68,12 @@ class Ground:
         self.songs[node] = self.without(node, ())
         self._is_changed(node)
 
+    def go_back_to(self, seats: Sequence[tuple[Seat, ...]]) -> None:
+        """Seat exactly these everywhere."""
+        for node, here in enumerate(seats):
+            if self.seats[node] != here:
+                self.restore(node, here)
+
     def without(self, node: int, gone: Collection[Seat]) -> Song:
         """Return a node's song as it would be if some had not been seated there."""
         song = self.before[node]

@@ -7,6 +7,9 @@ from cloudwhale.model.reason import Refusal
 from cloudwhale.planning.board import Board
 from cloudwhale.planning.ground import Ground, Seat
 
+TARGETS = 3
+"""Other nodes that a job tries to move to, the best first."""
+
 # Sums of scores in another order differ by less.
 A_GAIN = 1e-6
 
@@ -96,9 +99,13 @@ Change = tuple[Seat, int, Seat | None]
 
 
 def _changes(seat: Seat, ranks: Collection[int], board: Board) -> Iterator[Change]:
-    target = board.best(seat.need, (seat.node,))
-    if target is not None:
+    tried = [seat.node]
+    while len(tried) <= TARGETS:
+        target = board.best(seat.need, tried)
+        if target is None:
+            break
         yield seat, target, None
+        tried.append(target)
     for here in tuple(board.ground.seats):
         for other in here:
             if other.node != seat.node and other.need != seat.need and other.rank in ranks:

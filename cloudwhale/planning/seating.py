@@ -15,6 +15,9 @@ HEAD = 32
 """So many first jobs of a class are never passed over by those behind them."""
 
 
+FEW = 64
+"""Jobs for which several starts are tried, where nodes are few as well."""
+
 NEAR = 0.02
 """Places that differ by less are as good as each other."""
 
@@ -47,7 +50,7 @@ def seat_class(jobs: Sequence[Waiting], board: Board, progress: Progress) -> lis
 
 def _window(jobs: Sequence[Waiting], could: Could, board: Board, progress: Progress) -> set[int]:
     """Return the ranks of those that got a place."""
-    seated = _by_regret(jobs, board)
+    seated = _best_start(jobs, could, board)
     before = len(seated)
     for job in jobs:
         if job.rank not in seated and could[job.need] and progress.to_make_room > 0:
@@ -56,6 +59,42 @@ def _window(jobs: Sequence[Waiting], could: Could, board: Board, progress: Progr
     if improve(board, seated, progress) or len(seated) > before:
         _seat_what_fits([job for job in jobs if job.rank not in seated], board, seated)
     return seated
+
+
+def _best_start(jobs: Sequence[Waiting], could: Could, board: Board) -> set[int]:
+    """Seat jobs by regret; of few jobs also by rank and the hardest first, and keep the best.
+
+    The best has the most jobs with a place, then the largest sum of scores, then it was first.
+    """
+    if len(jobs) < 2 or len(jobs) > FEW or board.at_once > 1:
+        return _by_regret(jobs, board)
+    ground = board.ground
+    before = tuple(ground.seats)
+    found: list[tuple[int, float, int, tuple[tuple[Seat, ...], ...], set[int]]] = []
+    for number, order in enumerate((None, jobs, _hardest_first(jobs, could, board))):
+        seated = _by_regret(jobs, board) if order is None else _one_by_one(order, board)
+        total = sum(ground.worth(node) for node in range(len(before)) if ground.seats[node])
+        found.append((len(seated), total, -number, tuple(ground.seats), seated))
+        ground.go_back_to(before)
+    *_, seats, seated = max(found, key=lambda one: one[:3])
+    ground.go_back_to(seats)
+    return seated
+
+
+def _one_by_one(jobs: Iterable[Waiting], board: Board) -> set[int]:
+    seated: set[int] = set()
+    _seat_what_fits(jobs, board, seated)
+    return seated
+
+
+def _hardest_first(jobs: Sequence[Waiting], could: Could, board: Board) -> list[Waiting]:
+    """Return the jobs with the fewest places first, then the largest, then by rank."""
+
+    def key(job: Waiting) -> tuple[int, float, float, int]:
+        wants = board.ground.needs[job.need].wants
+        return (len(could[job.need]), -wants.gpu.count * wants.gpu.share, -wants.cpu, job.rank)
+
+    return sorted(jobs, key=key)
 
 
 def _by_regret(jobs: Sequence[Waiting], board: Board) -> set[int]:
@@ -105,7 +144,9 @@ def _most_regret_first(
     return order
 
 
-def _seat_what_fits(jobs: Sequence[Waiting], board: Board, seated: set[int]) -> None:
+def _seat_what_fits(jobs: Iterable[Waiting], board: Board, seated: set[int]) -> None:
+    """Seat jobs in turn, each at its best place; what fits nowhere once fits nowhere later."""
+    jobs = list(jobs)
     needs = list(dict.fromkeys(job.need for job in jobs))
     tops = zip(needs, board.tops(needs), strict=True)
     refused = {need for need, top in tops if top is None}
