@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -124,7 +124,7 @@ def _refuse_wrong_clock(ssh: Ssh, off_s: Seconds) -> None:
 
 
 @contextmanager
-def _token(desk: Desk) -> Iterator[str]:
+def _token(desk: Desk) -> Generator[str, None, None]:
     """Put a file into our mailbox for a moment."""
     key = f"{HELLO}/{os.urandom(8).hex()}"
     if desk.objects.folder is None:

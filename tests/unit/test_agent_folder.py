@@ -13,9 +13,9 @@ import pytest
 from live_agent import CLOCK, a_start
 
 from cloudwhale.agent import preparing
-from cloudwhale.agent.acting import signal_number
 from cloudwhale.agent.attempts import AttemptFolder, broken, closing, found, known
 from cloudwhale.agent.cgroups import Groups
+from cloudwhale.agent.leases import signal_number
 from cloudwhale.agent.place import Place, ReadTo
 from cloudwhale.agent.seen import (
     CannotStart,

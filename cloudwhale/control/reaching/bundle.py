@@ -87,7 +87,7 @@ def _belongs(path: PurePosixPath) -> bool:
 def _closure() -> set[str]:
     """Return the names of the distributions that an agent needs, as far as they are here."""
     found: set[str] = set()
-    ahead = list(NEEDED)
+    ahead: list[str] = [*NEEDED]
     while ahead:
         name = ahead.pop().lower().replace("_", "-")
         if name in found:
