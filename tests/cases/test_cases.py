@@ -1,5 +1,11 @@
-"""A case is a file: a world, then the steps and reasons that the planner must give for it."""
+"""A case is a file: a world, then the steps and reasons that the planner must give for it.
 
+`order: together` puts all jobs into one class. `beats_every_order: true`: whichever order the jobs
+are given to the match in one by one, as many places or a lower total come out.
+"""
+
+from collections.abc import Sequence
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +19,33 @@ from cloudwhale.model.node import Node, NodeState
 from cloudwhale.model.plan import Plan
 from cloudwhale.model.world import Sighting, Use, World
 from cloudwhale.planning.checker import check
+from cloudwhale.planning.inventory import free_capacity
+from cloudwhale.planning.packing import Packing, pack
 from cloudwhale.planning.planner import Policies, plan
 from cloudwhale.planning.rules import Patience, Rules
+from cloudwhale.spi.policy import Queueing
 
 FILES = sorted(Path(__file__).parent.glob("*.yaml"))
 PATIENCE = Patience(attempt_lease_s=100.0, clock_skew_s=10.0)
 DEFAULT_FACTS = {"cpu": 2.0, "memory_gib": 16.0, "disk_gib": 100.0}
+
+
+class Together:
+    """All jobs in one class."""
+
+    ages = False
+
+    def rank(self, jobs: Sequence[Job], queueing: Queueing) -> Sequence[tuple[Job, ...]]:
+        return [tuple(sorted(jobs, key=lambda job: (job.submitted_at, job.id)))]
+
+
+def policies_of(case: dict[str, Any]) -> Policies:
+    order = case.get("order", "priority")
+    return Policies(
+        order=Together() if order == "together" else plugins.load(plugins.ORDERS, order)(),
+        score=plugins.load(plugins.SCORES, case.get("score", "best-fit"))(),
+        rules=Rules.model_validate({"patience": PATIENCE, **case.get("rules", {})}),
+    )
 
 
 def world_of(case: dict[str, Any]) -> World:
@@ -28,7 +55,8 @@ def world_of(case: dict[str, Any]) -> World:
     for name, row in case.get("nodes", {}).items():
         row = dict(row or {})
         sighting = {"heard_at": row.pop("heard_at", now), "agent_alive": row.pop("alive", None)}
-        heard[name] = Sighting(node=name, **sighting)
+        sighting["measured"] = row.pop("measured", None)
+        heard[name] = Sighting.model_validate({"node": name, **sighting})
         row["facts"] = DEFAULT_FACTS | row.get("facts", {})
         nodes.append(Node.model_validate({"id": name, "state": NodeState.READY, **row}))
     jobs: list[Job] = []
@@ -63,11 +91,7 @@ def lines_of(made: Plan) -> list[str]:
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_the_planner_decides_as_the_case_says(file: Path) -> None:
     case = yaml.safe_load(file.read_text())
-    policies = Policies(
-        order=plugins.load(plugins.ORDERS, case.get("order", "priority"))(),
-        score=plugins.load(plugins.SCORES, case.get("score", "best-fit"))(),
-        rules=Rules.model_validate({"patience": PATIENCE, **case.get("rules", {})}),
-    )
+    policies = policies_of(case)
     world = world_of(case)
     made = plan(world, policies)
     assert lines_of(made) == case["expect"]["steps"], case["says"]
@@ -77,6 +101,25 @@ def test_the_planner_decides_as_the_case_says(file: Path) -> None:
         assert made.look_again_at == case["expect"]["look_again_at"]
     for job, sentence in case["expect"].get("says", {}).items():
         assert says[job] == sentence
+
+
+@pytest.mark.parametrize(
+    "file", [f for f in FILES if "beats_every_order" in f.read_text()], ids=lambda file: file.stem
+)
+def test_no_order_of_taking_the_best_place_one_by_one_does_as_well(file: Path) -> None:
+    case = yaml.safe_load(file.read_text())
+    world, score = world_of(case), policies_of(case).score
+    given = Packing(now=world.now, free=free_capacity(world.nodes.values(), ()), score=score)
+    jobs = list(world.jobs.values())
+
+    def outcome(classes: Sequence[Sequence[Job]]) -> tuple[int, float]:
+        totals = [d.chosen.total for _, d in pack(classes, given).places if d.chosen is not None]
+        return len(totals), sum(totals)
+
+    together = outcome([jobs])
+    one_by_one = [outcome([[job] for job in some]) for some in permutations(jobs)]
+    assert len(one_by_one) > 1
+    assert all(together > (count, total + 1e-3) for count, total in one_by_one), one_by_one
 
 
 def test_there_are_cases() -> None:
