@@ -5,10 +5,11 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from shell import COMMAND, Shell, until
 
@@ -58,6 +59,20 @@ class Lab:
             process.kill()
             process.communicate()
         self.shell.close()
+        while left := [one for one in psutil.process_iter() if self._is_ours(one)]:
+            for orphan in left:
+                with suppress(psutil.NoSuchProcess):
+                    orphan.kill()
+            psutil.wait_procs(left, timeout=5)
+
+    def _is_ours(self, process: psutil.Process) -> bool:
+        """Say whether it is a shim, or a job, of one of the agents."""
+        try:
+            words = [*process.cmdline(), process.environ().get("CLOUDWHALE_CHECKPOINT_DIR", "")]
+            living = process.status() != psutil.STATUS_ZOMBIE
+            return living and any(str(self.folder) in word for word in words)
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
+            return False
 
 
 @pytest.fixture
