@@ -1,6 +1,6 @@
 """Whether a job waits for a better place although it fits somewhere: only when that pays."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -8,6 +8,7 @@ from cloudwhale.model.job import Job, Placement
 from cloudwhale.model.plan import Decision
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.units import Instant, Seconds
+from cloudwhale.planning import speeds
 from cloudwhale.planning.fit import fit
 from cloudwhale.planning.inventory import Reservation
 from cloudwhale.planning.releases import Profile, Start, Whole, asked, run_s
@@ -104,11 +105,13 @@ def holds(
     `passed`: jobs that got no place: what they could use is theirs. `profile`: after the places
     of this round. `taken`: nodes that are kept for others.
     """
-    wanted = {node for job in passed[:HEAD] for node in whole.nodes(job)}
+    if len(passed) > HEAD:
+        return ()
+    wanted = {node for job in passed for node in whole.nodes(job)}
     found: list[Hold] = []
     closed = {*taken, *wanted}
     for job, decision in islice(places, HEAD):
-        if job.held_until is not None or decision.chosen is None or len(passed) > HEAD:
+        if job.held_until is not None or decision.chosen is None:
             continue
         hold = _hold(job, decision.chosen.placement, profile, whole, closed)
         if hold is not None:
@@ -122,7 +125,11 @@ def _hold(
 ) -> Hold | None:
     free = profile.free[place.node].more(job.wants, place)  # it is no neighbour of itself
     here_s = run_s(job, place, free, profile.durations)
-    nodes = [node for node in whole.nodes(job) if node not in closed and node != place.node]
+    nodes = [
+        node
+        for node in _faster(job, (1 - LEAST_GAIN) * here_s, profile)
+        if node not in closed and node != place.node and node in whole.nodes(job)
+    ]
     found = _soonest(job, profile, nodes)
     if found is None:
         return None
@@ -140,3 +147,16 @@ def _hold(
         change=f"{start.after} ends, or {until - now:.0f} s have passed",
     )
     return Hold(job, start, until, reason)
+
+
+def _faster(job: Job, than_s: Seconds, profile: Profile) -> Iterator[str]:
+    """Yield the nodes with a GPU on which the job would run for less than a time."""
+    runs: dict[str, Seconds] = {}
+    for name, free in profile.free.items():
+        for device in free.devices:
+            model = device.device.model
+            if model not in runs:
+                runs[model] = speeds.run_s(job, model, 0, profile.durations)
+            if runs[model] < than_s:
+                yield name
+                break

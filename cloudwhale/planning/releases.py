@@ -1,6 +1,6 @@
 """The release profile of a node: what becomes free on it when, from the ends of what runs there."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from cloudwhale.model.job import Job, JobSpec, Placement
@@ -69,6 +69,7 @@ class Profile:
             if job.placement is not None:
                 self._here.setdefault(job.placement.node, []).append(job)
         self._releases: dict[str, tuple[Release, ...]] = {}
+        self._frees: dict[str, tuple[tuple[Release, Free], ...]] = {}
 
     def with_places(self, places: Iterable[tuple[Job, Decision]]) -> "Profile":
         """Return the profile after some places were given; when those end is not in it."""
@@ -107,21 +108,35 @@ class Profile:
         Whether it fits there now is not looked at.
         """
         spec = asked(job)
-        late_at = self.now
-        for release, free in self.steps(node):
-            late_at = max(late_at, release.late_at)
-            placement = fit(spec, free)
-            if isinstance(placement, Placement):
-                return Start(node, release.at, late_at, release.job.id, placement, free)
-        return None
+        steps = self._steps(node)
+        # Room only grows along the profile: halving finds the first step with enough of it.
+        low, high = 0, len(steps)
+        found: Placement | None = None
+        while low < high:
+            middle = (low + high) // 2
+            place = fit(spec, steps[middle][1])
+            if isinstance(place, Placement):
+                found, high = place, middle
+            else:
+                low = middle + 1
+        if found is None:
+            return None
+        release, free = steps[low]
+        late_at = max(r.late_at for r, _ in steps[: low + 1])
+        return Start(node, release.at, late_at, release.job.id, found, free)
 
-    def steps(self, node: str) -> Iterator[tuple[Release, Free]]:
-        """Yield what is free after each release, the promises of today alone in mind."""
-        free = self.free[node]
-        for release in self.releases(node):
-            if release.job.placement is not None:
-                free = free.more(release.job.wants, release.job.placement)
-                yield release, free
+    def _steps(self, node: str) -> tuple[tuple[Release, Free], ...]:
+        """Return what is free after each release, the promises of today alone in mind."""
+        found = self._frees.get(node)
+        if found is None:
+            free = self.free[node]
+            rows: list[tuple[Release, Free]] = []
+            for release in self.releases(node):
+                if release.job.placement is not None:
+                    free = free.more(release.job.wants, release.job.placement)
+                    rows.append((release, free))
+            found = self._frees[node] = tuple(rows)
+        return found
 
     def _release(self, job: Job) -> Release:
         assert job.placement is not None

@@ -35,13 +35,22 @@ def kept_for(
     `at_last`: ids of those that a whole node is kept for. `taken`: nodes that are kept for others.
     """
     for job in islice(ranked, HEAD):
-        nodes = [name for name in whole.nodes(job) if name not in taken]
-        spec = asked(job)
-        if not nodes or any(isinstance(fit(spec, profile.free[n]), Placement) for n in nodes):
+        if _fits_now(job, profile, taken):
             continue
-        kept = _drained if job.id in at_last else _earliest
-        return kept(job, nodes, profile)
+        nodes = [name for name in whole.nodes(job) if name not in taken]
+        if nodes:
+            kept = _drained if job.id in at_last else _earliest
+            return kept(job, nodes, profile)
     return None
+
+
+def _fits_now(job: Job, profile: Profile, taken: Collection[str]) -> bool:
+    spec = asked(job)
+    return any(
+        isinstance(fit(spec, free), Placement)
+        for name, free in profile.free.items()
+        if name not in taken
+    )
 
 
 def _earliest(job: Job, nodes: Iterable[str], profile: Profile) -> Kept | None:
