@@ -1,8 +1,8 @@
 """Who gets which place in a round: those whom room is kept for first, then class after class."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, islice
+from itertools import chain
 
 from cloudwhale.model.job import HOLDS_A_PLACE, Job
 from cloudwhale.model.plan import Decision
@@ -68,7 +68,9 @@ def matched(
     )  # fmt: skip
     packed = pack(classes, given)
     after = before.with_places(packed.places)
-    held = _new_holds(packed, after, whole, reserved) if holds_pay else ()
+    held: tuple[Hold, ...] = ()
+    if holds_pay:
+        held = holds(packed.places, _ahead(classes, packed), after, whole, reserved)
     give_way: tuple[GivesWay, ...] = ()
     if rules.preempt:
         nowhere = _nowhere(packed, room)
@@ -96,11 +98,20 @@ def _classes(
     return [*((job,) for job in first), *order.rank(rest, behind)]
 
 
-def _new_holds(
-    packed: Packed, after: Profile, whole: Whole, reserved: Collection[str]
-) -> tuple[Hold, ...]:
-    passed = [job for job, _ in islice(packed.refused, HEAD + 1)]
-    return holds(packed.places, passed, after, whole, reserved)
+def _ahead(classes: Sequence[tuple[Job, ...]], packed: Packed) -> Mapping[str, Sequence[Job]]:
+    """Return, for the first places that were given, which jobs without one come before each."""
+    first = {job.id for job, _ in packed.places[:HEAD]}
+    without = {job.id for job, _ in packed.refused}
+    found: dict[str, Sequence[Job]] = {}
+    passed: list[Job] = []
+    for job in chain.from_iterable(classes):
+        if job.id in without:
+            passed.append(job)
+        elif job.id in first:
+            found[job.id] = passed[: HEAD + 1]
+        if len(found) == len(first):
+            break
+    return found
 
 
 def _nowhere(packed: Packed, room: Promised) -> Iterator[Job]:

@@ -97,23 +97,25 @@ def _soonest(job: Job, profile: Profile, nodes: Iterable[str]) -> tuple[Start, I
 
 
 def holds(
-    places: Iterable[tuple[Job, Decision]], passed: Sequence[Job], profile: Profile, whole: Whole,
+    places: Iterable[tuple[Job, Decision]],
+    ahead: Mapping[str, Sequence[Job]],
+    profile: Profile,
+    whole: Whole,
     taken: Collection[str],
-) -> tuple[Hold, ...]:  # fmt: skip
+) -> tuple[Hold, ...]:
     """Return which of the jobs that were just given a place had better wait.
 
-    `passed`: jobs that got no place: what they could use is theirs. `profile`: after the places
-    of this round. `taken`: nodes that are kept for others.
+    `ahead`: the jobs without a place that come before each of them: what they could use is
+    theirs. `profile`: after the places of this round. `taken`: nodes that are kept for others.
     """
-    if len(passed) > HEAD:
-        return ()
-    wanted = {node for job in passed for node in whole.nodes(job)}
     found: list[Hold] = []
-    closed = {*taken, *wanted}
+    closed = set(taken)
     for job, decision in islice(places, HEAD):
-        if job.held_until is not None or decision.chosen is None:
+        passed = ahead.get(job.id, ())
+        if job.held_until is not None or decision.chosen is None or len(passed) > HEAD:
             continue
-        hold = _hold(job, decision.chosen.placement, profile, whole, closed)
+        theirs = {node for other in passed for node in whole.nodes(other)}
+        hold = _hold(job, decision.chosen.placement, profile, whole, closed | theirs)
         if hold is not None:
             found.append(hold)
             closed.add(hold.start.node)
