@@ -60,7 +60,7 @@ def _reaction(state: AgentState, event: Seen, now: Instant) -> Answer:
             return _ordered(state, event, now)
         case seen.Unreadable():
             return state, _not_understood(state, event, now)
-        case seen.Used() | seen.Devices() | seen.Noted():
+        case seen.Used() | seen.Devices() | seen.Runtimes() | seen.Noted():
             return sight.reaction(state, event, now)
         case seen.StoreFailed() | seen.StoreWorks():
             since = event.since if isinstance(event, seen.StoreFailed) else None

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from cloudwhale.agent import actions, attempts, closing, containers, seen
+from cloudwhale.agent import actions, attempts, closing, containers, docker_sight, seen
 from cloudwhale.agent.acting import Acting
 from cloudwhale.agent.cgroups import groups
 from cloudwhale.agent.duty import duty, wakes_at
@@ -93,6 +93,7 @@ class Rim:
         self._acting = Acting(tools, under_way)
         self._looking = Looking(tools, under_way)
         self._eyes = Eyes(under_way, self._now, self._tell)
+        self._docker = docker_sight.DockerSight(tools.pool, self._tell)
         self._orders = OrderReader(
             objects, charge.node, self._read, charge.stands, self._lose_the_node
         )
@@ -177,6 +178,7 @@ class Rim:
         now = self._now()
         self._looking.look()
         self._store.look(now)
+        self._docker.look(now)
         if self._eyes.hangs(now):
             says = "a look at this machine hangs in its driver: GPU memory is not guarded"
             self._step(seen.Noted(Code.CANNOT_ACT, says))
@@ -193,6 +195,8 @@ class Rim:
                 self._tools.pool.do(self._tools.groups.sweep)
 
     def _meet(self, event: seen.Seen, number: int | None) -> None:
+        if docker_sight.is_doubtful(event):
+            self._docker.doubt()
         self._step(event)
         if number is not None:
             self._keep_read_to(number)
@@ -228,6 +232,7 @@ class Rim:
             _say(f"attempts/{path.name} is not ours and is left alone")
         self._orders.start(read_to)
         self._eyes.start(here)
+        self._docker.begin(here, self._now())
 
     def _first_read_to(self) -> ReadTo:
         """Return where a new place begins: after all orders, if an agent was here before it.

@@ -187,6 +187,15 @@ class Devices:
 
 
 @dataclass(frozen=True, slots=True)
+class Runtimes:
+    """How jobs can be run here, when that is another way than before: Docker came, or went."""
+
+    runtimes: tuple[str, ...]
+    images: tuple[str, ...] = ()
+    """Those that lie here now."""
+
+
+@dataclass(frozen=True, slots=True)
 class Noted:
     """Something about the machine itself that its owner must know; said once."""
 
@@ -234,6 +243,7 @@ Seen: TypeAlias = (
     | OfOneAttempt
     | Used
     | Devices
+    | Runtimes
     | Noted
     | StoreFailed
     | StoreWorks

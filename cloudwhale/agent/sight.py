@@ -31,7 +31,7 @@ def heard(state: AgentState, now: Instant) -> Answer:
 
 
 def reaction(
-    state: AgentState, event: seen.Used | seen.Devices | seen.Noted, now: Instant
+    state: AgentState, event: seen.Used | seen.Devices | seen.Runtimes | seen.Noted, now: Instant
 ) -> Answer:
     """Return what comes of something that was seen of the machine."""
     match event:
@@ -39,6 +39,8 @@ def reaction(
             return _used(state, event, now)
         case seen.Devices():
             return _devices(state, event, now)
+        case seen.Runtimes():
+            return _runtimes(state, event, now)
         case seen.Noted():
             noticed = Noticed(at=now, agent=state.agent, code=event.code, says=event.says)
             return state, (Post(noticed),)
@@ -83,6 +85,20 @@ def _devices(state: AgentState, event: seen.Devices, now: Instant) -> Answer:
             state, more = _condemned(state, attempt.key, wish, now)
             actions += more
     return state, tuple(actions)
+
+
+def _runtimes(state: AgentState, event: seen.Runtimes, now: Instant) -> Answer:
+    """Tell how jobs can be run now; those that run already go on, as their shims see to them."""
+    if state.facts is None or event.runtimes == state.facts.runtimes:
+        return state, ()
+    facts = state.facts.but(runtimes=event.runtimes, images=event.images)
+    says = (
+        "Docker answers now: jobs with an image can run here"
+        if "container" in event.runtimes
+        else "Docker no longer answers: jobs with an image cannot start here"
+    )
+    noticed = Noticed(at=now, agent=state.agent, code=Code.RUNTIME, says=says)
+    return replace(state, facts=facts), (Post(noticed), Post(joined(state, facts, now)))
 
 
 def differs(told: Measured | None, now: Measured) -> bool:

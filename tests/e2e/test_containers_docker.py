@@ -15,7 +15,7 @@ from cloudwhale.agent.container_settings import name_of
 from cloudwhale.agent.docker_client import DockerTrouble
 from cloudwhale.agent.images import Fetching, ImageRefused, fetch
 from cloudwhale.clock import SystemClock
-from cloudwhale.mailbox.documents import Remark
+from cloudwhale.mailbox.documents import Noticed, Remark
 from cloudwhale.model.node import Device
 from cloudwhale.model.reason import Code
 
@@ -75,6 +75,29 @@ def test_a_docker_that_takes_the_job_with_it_is_the_machines_fault(
     beside.start()
     beside.post(a_start("next"))  # an agent with nothing to do looks around after ten seconds
     until(lambda: own_dockerd.names() == [], "what Docker kept of it was removed")
+
+
+def test_a_docker_that_comes_or_goes_later_is_noticed(
+    beside: LiveAgent, own_dockerd: Dockerd
+) -> None:
+    beside.program = "attentive_agent"
+    beside.start()
+    assert beside.joined_again(1).facts.runtimes == ("process",)
+    own_dockerd.start(gpus=False)
+    own_dockerd.add_image()
+    beside.post(a_start("wakes"))
+    assert beside.joined_again(2).facts.runtimes == ("process", "container")
+    beside.post(a_start(image=IMAGE))
+    assert (beside.ended().how, beside.ended().exit_code) == ("exited", 0)
+    own_dockerd.end(signal.SIGKILL)
+    beside.post(a_start("wakes again"))
+    assert beside.joined_again(3).facts.runtimes == ("process",)
+    beside.post(a_start("late", image=IMAGE))
+    assert "Docker did not answer here" in beside.ended("late").says
+    said = [one.says for one in beside.all_of(Noticed) if one.code is Code.RUNTIME]
+    assert [words.split(":")[0] for words in said] == [
+        "Docker answers now", "Docker no longer answers",
+    ]  # fmt: skip
 
 
 # -- images ----------------------------------------------------------------------------------

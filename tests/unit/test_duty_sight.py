@@ -140,3 +140,20 @@ def test_stand_ins_are_never_lost() -> None:
     assert of(Signal, told) == []
     assert agent.state.facts is not None
     assert agent.state.facts.devices == (OTHER, stand_in)
+
+
+def test_a_docker_that_came_or_went_is_told_once_with_its_images() -> None:
+    agent = sharing()
+    both = ("process", "container")
+    told = posted(agent.tell(seen.Runtimes(both, ("busybox:1",))))
+    [joined] = [one for one in told if isinstance(one, Joined)]
+    assert (joined.facts.runtimes, joined.facts.images) == (both, ("busybox:1",))
+    assert joined.attempts == (KEY,)
+    [noticed] = [one for one in told if isinstance(one, Noticed)]
+    assert "Docker answers now" in noticed.says
+    assert agent.tell(seen.Runtimes(both)) == []
+    gone, again = posted(agent.tell(seen.Runtimes(("process",))))
+    assert isinstance(gone, Noticed) and "no longer answers" in gone.says
+    assert isinstance(again, Joined) and again.facts.images == ()
+    refused = agent.tell(start("late", image="busybox:1"))
+    assert of(Close, refused)[0].report.how == "start-failed"

@@ -1,0 +1,13 @@
+"""An agent that asks whether Docker is there at every turn, not three times a minute."""
+
+import sys
+from unittest.mock import patch
+
+from cloudwhale.agent.__main__ import main
+
+if __name__ == "__main__":
+    with (
+        patch("cloudwhale.agent.docker_sight.LOOK_EVERY_S", 0.0),
+        patch("cloudwhale.agent.docker_sight.LOOK_AGAIN_S", 0.1),
+    ):
+        sys.exit(main())
