@@ -62,8 +62,12 @@ def gpu_key(gpu: GpuRequest) -> tuple[object, ...]:
 
 def taken_gib(share: Floats, least_gib: Floats, packs_gib: Floats) -> Floats:
     """Return the memory that jobs take of a device: `device_memory_taken` for arrays."""
-    said = np.where(least_gib > 0, least_gib, share * packs_gib)
-    return np.where(share >= 1.0, packs_gib, np.minimum(packs_gib, said))
+    is_whole = share >= 1.0
+    said = np.where(is_whole, 0.0, least_gib)
+    part = np.where(is_whole, 1.0, np.where(least_gib > 0, 0.0, share))
+    # Only these two lines are as large as what is asked about.
+    taken: Floats = part * packs_gib + said
+    return np.minimum(taken, packs_gib)
 
 
 def _folded(requests: Sequence[GpuRequest]) -> list[GpuRequest]:

@@ -31,10 +31,10 @@ class Columns:
         self.amounts = np.zeros((3, count))
         self.cpu, self.memory, self.disk = self.amounts
         self.disk_io, self.network, self.busy_s = (np.zeros(count) for _ in range(3))
-        self.share, self.gpu_gib = np.full((count, width), -1.0), np.full((count, width), -1.0)
-        self.packs_gib = np.full((count, width), 1.0)
-        self.foreign_gib, self.sm = np.zeros((count, width)), np.zeros((count, width))
-        self.jobs = np.zeros((count, width))
+        self._devices = np.zeros((6, count, width))
+        self._devices[:3] = np.array([-1.0, -1.0, 1.0])[:, None, None]
+        self.share, self.gpu_gib, self.packs_gib = self._devices[:3]
+        self.foreign_gib, self.sm, self.jobs = self._devices[3:]
         self.kind = np.full((count, width), len(kinds), dtype=np.int64)
         """Number of each device's kind; one more than there are where there is no device."""
         self.ids: list[tuple[str, ...]] = [()] * count
@@ -65,18 +65,12 @@ class Columns:
             return
         devices = in_order(free.devices, facts.links) if len(free.devices) > 1 else free.devices
         rows = [
-            (
-                d.share, d.memory_gib, d.device.packs_gib, d.foreign_gib, d.sm, d.jobs,
-                self.kind_numbers[d.device.model, d.device.memory_gib],
-            )
+            (d.share, d.memory_gib, d.device.packs_gib, d.foreign_gib, d.sm, d.jobs)
             for d in devices
-        ]  # fmt: skip
-        block = np.array(rows).T
-        there = slice(0, len(rows))
-        self.share[column, there], self.gpu_gib[column, there] = block[0], block[1]
-        self.packs_gib[column, there], self.foreign_gib[column, there] = block[2], block[3]
-        self.sm[column, there], self.jobs[column, there] = block[4], block[5]
-        self.kind[column, there] = block[6]
+        ]
+        self._devices[:, column, : len(rows)] = np.array(rows).T
+        kinds = [self.kind_numbers[d.device.model, d.device.memory_gib] for d in devices]
+        self.kind[column, : len(kinds)] = kinds
         self.free_gpus[column] = sum(row[0] for row in rows)
         self.free_gpu_gib[column] = sum(row[1] for row in rows)
         self.ids[column] = tuple(d.device.id for d in devices)

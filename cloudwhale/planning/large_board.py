@@ -25,7 +25,7 @@ NO_PLACE = -np.inf
 class LargeBoard:
     """Totals of needs on nodes, kept as they were asked for and renewed where the ground moved."""
 
-    tries = 100
+    tries = 60
 
     def __init__(self, ground: Ground, devices: Sequence[Device]) -> None:
         self.ground = ground

@@ -1,6 +1,7 @@
 """Puts waiting jobs on the machines we have: each class as a whole, first class first."""
 
-from collections.abc import Mapping, Sequence
+import gc
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cloudwhale.model.job import Job
@@ -52,13 +53,25 @@ def pack(classes: Sequence[Sequence[Job]], given: Packing) -> Packed:
     """Match each class to places; return what each job got, in the order of the classes.
 
     Later classes get what earlier ones leave. Within a class smaller jobs may pass those that do
-    not fit, and nobody is refused whom only jobs behind it keep out (`seating`).
+    not fit, and nobody of its head is refused whom only jobs behind it keep out (`seating`).
     """
+    # A round makes hundred thousands of values and not one cycle: looking for cycles meanwhile
+    # would take a fifth of its time.
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        return _pack(classes, given)
+    finally:
+        if collects:
+            gc.enable()
+
+
+def _pack(classes: Sequence[Sequence[Job]], given: Packing) -> Packed:
     nodes = {name: free.node for name, free in given.free.items()}
     needs = Needs(given.now, given.durations, given.reserved, nodes)
     jobs = [job for some in classes for job in some]
-    waiting = [Waiting(rank, needs.of(job)) for rank, job in enumerate(jobs)]
-    ground = Ground(_songs(given), needs.all, _taste(waiting, needs, given))
+    waiting = numbered(jobs, needs)
+    ground = ground_of(waiting, needs, given)
     board = _board(ground, needs)
     progress, start = Progress(board.tries, board.tries), 0
     left_out: list[Waiting] = []
@@ -66,7 +79,17 @@ def pack(classes: Sequence[Sequence[Job]], given: Packing) -> Packed:
         left_out += seat_class(waiting[start : start + len(some)], board, progress)
         start += len(some)
     seats = sorted((s for here in ground.seats for s in here), key=lambda seat: seat.rank)
-    return Packed(_decisions(jobs, seats, board), _refused(jobs, left_out, board))
+    return _packed(jobs, seats, left_out, board)
+
+
+def numbered(jobs: Iterable[Job], needs: Needs) -> list[Waiting]:
+    """Return the jobs by the numbers of their needs; the first has the least rank."""
+    return [Waiting(rank, needs.of(job)) for rank, job in enumerate(jobs)]
+
+
+def ground_of(waiting: Sequence[Waiting], needs: Needs, given: Packing) -> Ground:
+    """Return the nodes as they are before the match."""
+    return Ground(_songs(given), needs.all, _taste(waiting, needs, given))
 
 
 def _board(ground: Ground, needs: Needs) -> Board:
@@ -117,14 +140,21 @@ def _taste(waiting: Sequence[Waiting], needs: Needs, given: Packing) -> Taste:
     )
 
 
-def _decisions(
-    jobs: Sequence[Job], seats: Sequence[Seat], board: Board
-) -> tuple[tuple[Job, Decision], ...]:
-    verdicts = board.verdicts([(seat.need, seat.node) for seat in seats])
-    rows = zip(seats, board.scored(seats), board.rivals(seats), verdicts, strict=True)
-    return tuple(
-        (jobs[seat.rank], _decision(jobs[seat.rank], chosen, rivals, why_not))
-        for seat, chosen, rivals, why_not in rows
+def _packed(
+    jobs: Sequence[Job], seats: Sequence[Seat], left_out: Sequence[Waiting], board: Board
+) -> Packed:
+    """Say what came of each job; those without a place and of one need share a verdict."""
+    needs = list(dict.fromkeys(job.need for job in left_out))
+    asked: list[tuple[int, int | None]] = [(seat.need, seat.node) for seat in seats]
+    found = board.verdicts([*asked, *((need, None) for need in needs)])
+    verdicts = dict(zip(needs, found[len(seats) :], strict=True))
+    rows = zip(seats, board.scored(seats), board.rivals(seats), found[: len(seats)], strict=True)
+    return Packed(
+        places=tuple(
+            (jobs[seat.rank], _decision(jobs[seat.rank], chosen, rivals, elsewhere))
+            for seat, chosen, rivals, elsewhere in rows
+        ),
+        refused=tuple((jobs[job.rank], verdicts[job.need]) for job in left_out),
     )
 
 
@@ -137,13 +167,3 @@ def _decision(job: Job, chosen: Scored, rivals: tuple[Scored, ...], elsewhere: V
         nearest=elsewhere.nearest,
         nearest_node=elsewhere.nearest_node,
     )
-
-
-def _refused(
-    jobs: Sequence[Job], left_out: Sequence[Waiting], board: Board
-) -> tuple[tuple[Job, Verdict], ...]:
-    """Return the jobs without a place; those of one need share a verdict."""
-    needs = list(dict.fromkeys(job.need for job in left_out))
-    found = board.verdicts([(need, None) for need in needs])
-    verdicts = dict(zip(needs, found, strict=True))
-    return tuple((jobs[job.rank], verdicts[job.need]) for job in left_out)
