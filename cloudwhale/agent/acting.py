@@ -16,6 +16,8 @@ from cloudwhale.mailbox.documents import StartOrder
 from cloudwhale.mailbox.sealing import SealBroken
 from cloudwhale.model.job import Checkpoint
 
+FETCH_MOST = 64  # they mostly wait; one whose image lies here must not wait behind them
+
 OnAttempt: TypeAlias = (
     actions.StartShim
     | actions.KeepStop
@@ -33,7 +35,7 @@ class Acting:
     def __init__(self, tools: Tools, attempts: Attempts) -> None:
         self._tools = tools
         self._attempts = attempts
-        self._fetching = Pool()
+        self._fetching = Pool(FETCH_MOST)
         """Of its own: an image can take many minutes, and others must be able to publish."""
 
     def do(self, action: actions.Action) -> None:

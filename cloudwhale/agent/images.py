@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cloudwhale.agent.docker_client import Docker, DockerTrouble, NotThere, docker_client
+from cloudwhale.agent.pulling import Pull, Stalled, Unwanted
 from cloudwhale.clock import wait
 from cloudwhale.model.units import Seconds
 from cloudwhale.spi.clock import Clock
@@ -61,16 +62,19 @@ class ImageRefused(DockerTrouble):
 def fetch(fetching: Fetching) -> Fetched | None:
     """Make sure that an image is here; None: it was, and no registry was asked.
 
-    Raise ImageRefused, or DockerTrouble when it could not be fetched again and again.
+    Raise ImageRefused, or DockerTrouble when it could not be fetched again and again, stalled, or
+    nobody waits for it any more: that is seen within a second.
     """
     for number in range(TRIES):
         try:
             with docker_client() as client:
-                return None if _is_here(fetching.image, client) else _pulled(fetching, client)
+                if _is_here(fetching.image, client):
+                    return None
+            return _pulled(fetching)
         except DockerTrouble as trouble:
             if _is_refusal(trouble):
                 raise ImageRefused(fetching.image, trouble.says) from trouble
-            if trouble.how == "disk-full" or number == TRIES - 1 or not fetching.wanted():
+            if _is_final(trouble) or number == TRIES - 1 or not fetching.wanted():
                 raise DockerTrouble(
                     trouble.how, f"the image {fetching.image} could not be fetched: {trouble.says}"
                 ) from trouble
@@ -101,16 +105,19 @@ def _is_refusal(trouble: DockerTrouble) -> bool:
     return isinstance(trouble, NotThere) or any(word in low for word in REFUSALS)
 
 
-def _pulled(fetching: Fetching, client: Docker) -> Fetched:
+def _is_final(trouble: DockerTrouble) -> bool:
+    """Say whether another try is of no use now: what stalls would stall again."""
+    return trouble.how == "disk-full" or isinstance(trouble, Stalled | Unwanted)
+
+
+def _pulled(fetching: Fetching) -> Fetched:
     began = fetching.clock.steady()
     fetching.say(f"fetching the image {fetching.image}")
     layers = _Layers()
     said_at = began
-    for line in client.pull(fetching.image, stream=True, decode=True):
+    for line in Pull(fetching.image, fetching.clock).progress(fetching.wanted):
         layers.hear(line)
         now = fetching.clock.steady()
-        if not fetching.wanted():
-            raise DockerTrouble("start-failed", "nobody waits for it any more")
         if now - said_at >= SAY_EVERY_S:
             said_at = now
             fetching.say(f"fetching the image {fetching.image}: {layers.said()}")

@@ -15,7 +15,8 @@ THREADS = 4  # uploads of different jobs overlap; more would only share the same
 class Pool:
     """Does one thing after the other in each of its threads; made as they are needed."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = THREADS) -> None:
+        self._most = most
         self._waiting: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._idle = threading.Semaphore(0)
@@ -33,7 +34,7 @@ class Pool:
         with self._turn:
             self._undone += 1
             self._emptied.clear()
-        if not self._idle.acquire(blocking=False) and len(self._threads) < THREADS:
+        if not self._idle.acquire(blocking=False) and len(self._threads) < self._most:
             thread = threading.Thread(target=self._live, name="pool", daemon=True)
             self._threads.append(thread)
             thread.start()

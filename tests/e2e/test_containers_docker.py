@@ -10,10 +10,11 @@ from dockerd import IMAGE, Dockerd, busybox_image
 from live_agent import LiveAgent, a_start, a_stop, until
 from small_registry import Registry, docker_config, small_registry
 
-from cloudwhale.agent import images
+from cloudwhale.agent import images, pulling
 from cloudwhale.agent.container_settings import name_of
 from cloudwhale.agent.docker_client import DockerTrouble
 from cloudwhale.agent.images import Fetching, ImageRefused, fetch
+from cloudwhale.agent.pool import THREADS
 from cloudwhale.clock import SystemClock
 from cloudwhale.mailbox.documents import Noticed, Remark
 from cloudwhale.model.node import Device
@@ -166,6 +167,40 @@ def test_a_job_whose_image_does_not_exist_ends_with_what_to_do(
     assert f"the image {image} cannot be had" in end.says
     assert "check its name" in end.says
     assert agent.log().startswith(b"cloudwhale: fetching the image")
+
+
+def test_a_pull_that_stalls_is_given_up_and_one_that_nobody_wants_is_left_at_once(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry.flows.clear()
+    wanting = iter([True, True])
+    said: list[str] = []
+    image = f"{registry.address}/sea/busybox:hangs"
+    with pytest.raises(DockerTrouble, match="nobody waits for it any more"):
+        fetch(Fetching(image, SystemClock(), said.append, lambda: next(wanting, False)))
+    monkeypatch.setattr(pulling, "STALLED_S", 0.5)
+    with pytest.raises(DockerTrouble, match="could not be fetched: nothing came of it for 0 s"):
+        fetch(wanted(image, said))
+    assert said == [f"fetching the image {image}"] * 2, "neither is tried again"
+    registry.flows.set()
+    assert fetch(wanted(image, said)) is not None, "both are over for Docker, too"
+
+
+def test_an_image_that_lies_here_does_not_wait_behind_those_that_hang(
+    agent: LiveAgent, registry: Registry
+) -> None:
+    agent.start()
+    registry.flows.clear()
+    hanging = [f"hangs-{number}" for number in range(THREADS + 1)]
+    for job in hanging:
+        agent.post(a_start(job, image=f"{registry.address}/sea/busybox:{job}"))
+    until(lambda: all(b"fetching" in agent.output(job) for job in hanging), "all are fetched")
+    agent.post(a_start("here", image=IMAGE))
+    assert agent.ended("here").exit_code == 0
+    for job in hanging:
+        agent.post(a_stop(job))
+    assert {agent.ended(job).how for job in hanging} == {"stopped"}
+    assert agent.end() == 0
 
 
 def test_a_fetched_image_is_told_of_and_a_stop_does_not_wait_for_one(
