@@ -1,6 +1,6 @@
 """What the match asks of the places that are left, and the answer for few needs and nodes."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -59,8 +59,8 @@ class Board(Protocol):
         """
         ...
 
-    def fitting(self, needs: Sequence[int]) -> Sequence[Sequence[int]]:
-        """Return the nodes where each need fits now."""
+    def fitting(self, needs: Sequence[int]) -> Callable[[int], Sequence[int]]:
+        """Return the function from each of the needs to the nodes where it fits now."""
         ...
 
     def scored(self, seats: Sequence[Seat]) -> Sequence[Scored]:
@@ -104,9 +104,10 @@ class SmallBoard:
         """Return the best three places on other nodes of each of the seated."""
         return [self._rivals(seat) for seat in seats]
 
-    def fitting(self, needs: Sequence[int]) -> Sequence[Sequence[int]]:
-        """Return the nodes where each need fits now."""
-        return [[node for _, node in self._places(need)] for need in needs]
+    def fitting(self, needs: Sequence[int]) -> Callable[[int], Sequence[int]]:
+        """Return the function from each of the needs to the nodes where it fits now."""
+        found = {need: [node for _, node in self._places(need)] for need in needs}
+        return found.__getitem__
 
     def scored(self, seats: Sequence[Seat]) -> Sequence[Scored]:
         """Return what each of the seated has."""

@@ -1,6 +1,6 @@
 """The board for many needs and nodes: totals in a matrix, of which only what changed is redone."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
@@ -25,7 +25,7 @@ NO_PLACE = -np.inf
 class LargeBoard:
     """Totals of needs on nodes, kept as they were asked for and renewed where the ground moved."""
 
-    tries = 60
+    tries = 24
 
     def __init__(self, ground: Ground, devices: Sequence[Device]) -> None:
         self.ground = ground
@@ -48,10 +48,7 @@ class LargeBoard:
 
     def tops(self, needs: Sequence[int]) -> Sequence[Top | None]:
         """Return the best place of each need."""
-        known = self._row_of
-        self._row_of = {need: known[need] for need in needs if need in known}
-        self._renew()
-        rows = self._rows(needs)
+        rows = self._only(needs)
         best, first, second = self._best[rows], self._first[rows], self._second[rows]
         found = zip(best.tolist(), first.tolist(), second.tolist(), strict=True)
         return [
@@ -71,10 +68,16 @@ class LargeBoard:
         best = int(totals.argmax())
         return None if totals[best] < least or totals[best] == NO_PLACE else best
 
-    def fitting(self, needs: Sequence[int]) -> Sequence[Sequence[int]]:
-        """Return the nodes where each need fits now."""
-        self._renew()
-        return self._sight.fitting(np.array(needs, dtype=np.int64))
+    def fitting(self, needs: Sequence[int]) -> Callable[[int], Sequence[int]]:
+        """Return the function from each of the needs to the nodes where it fits now."""
+        fits = self._totals[self._only(needs)] > NO_PLACE
+        rows = {need: row for row, need in enumerate(needs)}
+
+        def nodes(need: int) -> list[int]:
+            found: list[int] = np.flatnonzero(fits[rows[need]]).tolist()
+            return found
+
+        return nodes
 
     def scored(self, seats: Sequence[Seat]) -> Sequence[Scored]:
         """Return what each of the seated has."""
@@ -89,6 +92,13 @@ class LargeBoard:
         """Return why the nodes refuse each need."""
         self._renew()
         return verdicts_of(asked, self._sight)
+
+    def _only(self, needs: Sequence[int]) -> Ints:
+        """Return the up-to-date rows of some needs, and forget those of others."""
+        known = self._row_of
+        self._row_of = {need: known[need] for need in needs if need in known}
+        self._renew()
+        return self._rows(needs)
 
     def _rows(self, needs: Sequence[int]) -> Ints:
         """Return the rows of some needs, after working out those that are new."""

@@ -1,6 +1,6 @@
 """Seats the jobs of a class together: who would lose most by another's choice chooses first."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TypeAlias
 
 from cloudwhale.model.reason import Refusal
@@ -22,8 +22,8 @@ NEAR = 0.02
 """Places that differ by less are as good as each other."""
 
 
-Could: TypeAlias = Mapping[int, Sequence[int]]
-"""Need → the nodes where it would have fitted before anybody of the window was seated."""
+Could: TypeAlias = Callable[[int], Sequence[int]]
+"""The nodes where a need would have fitted before anybody of the window was seated."""
 
 
 def seat_class(jobs: Sequence[Waiting], board: Board, progress: Progress) -> list[Waiting]:
@@ -38,7 +38,7 @@ def seat_class(jobs: Sequence[Waiting], board: Board, progress: Progress) -> lis
         window = jobs[start : start + WINDOW]
         able = [job for job in window if job.need not in progress.refused]
         needs = list(dict.fromkeys(job.need for job in able))
-        could = dict(zip(needs, board.fitting(needs), strict=True))
+        could = board.fitting(needs)
         seated = _window(able, could, board, progress)
         head = [job for job in able if job.rank < jobs[0].rank + HEAD]
         _keep_the_head(head, could, board, seated)
@@ -53,8 +53,8 @@ def _window(jobs: Sequence[Waiting], could: Could, board: Board, progress: Progr
     seated = _best_start(jobs, could, board)
     before = len(seated)
     for job in jobs:
-        if job.rank not in seated and could[job.need] and progress.to_make_room > 0:
-            if make_room(job, seated, could[job.need], board, progress):
+        if job.rank not in seated and progress.to_make_room > 0:
+            if make_room(job, seated, could(job.need), board, progress):
                 seated.add(job.rank)
     if improve(board, seated, progress) or len(seated) > before:
         _seat_what_fits([job for job in jobs if job.rank not in seated], board, seated)
@@ -92,56 +92,50 @@ def _hardest_first(jobs: Sequence[Waiting], could: Could, board: Board) -> list[
 
     def key(job: Waiting) -> tuple[int, float, float, int]:
         wants = board.ground.needs[job.need].wants
-        return (len(could[job.need]), -wants.gpu.count * wants.gpu.share, -wants.cpu, job.rank)
+        return (len(could(job.need)), -wants.gpu.count * wants.gpu.share, -wants.cpu, job.rank)
 
     return sorted(jobs, key=key)
 
 
 def _by_regret(jobs: Sequence[Waiting], board: Board) -> set[int]:
     """Seat jobs until nothing fits; return the ranks of those that have a place."""
-    copies: dict[int, list[int]] = {}
-    for job in reversed(jobs):
-        copies.setdefault(job.need, []).append(job.rank)  # the last is the first in rank
+    left = {job.rank: job.need for job in jobs}
     seated: set[int] = set()
-    while copies:
-        tops = _most_regret_first(copies, board)
+    while left:
         taken: set[int] = set()
-        for _, rank, need, top in tops:
-            if len(taken) >= board.at_once:
-                break
-            node = top.node
-            if node in taken:
-                as_good = board.as_good(need, taken, top.total - NEAR)
-                if as_good is None:
-                    continue
-                node = as_good
-            seat = board.ground.try_seat(rank, need, node)
+        for rank, top in _most_regret_first(left, board):
+            node = top.node if top.node not in taken else None
+            if node is None:
+                node = board.as_good(left[rank], taken, top.total - NEAR)
+            if node is None:
+                continue
+            seat = board.ground.try_seat(rank, left[rank], node)
             assert seat is not None, "the board offers what fits"
             board.ground.sit(seat)
             seated.add(rank)
             taken.add(node)
-            copies[need].pop()
-            if not copies[need]:
-                del copies[need]
+            del left[rank]
+            if len(taken) >= board.at_once:
+                break
     return seated
 
 
-def _most_regret_first(
-    copies: dict[int, list[int]], board: Board
-) -> list[tuple[float, int, int, Top]]:
-    """Return each need's first job and best place; forget the needs that have none.
+def _most_regret_first(left: dict[int, int], board: Board) -> list[tuple[int, Top]]:
+    """Return the jobs with their best places; forget those that have none.
 
-    Room only shrinks here, so that their other copies would fit no better later.
+    Room only shrinks here, so that they would fit no better later.
     """
-    needs = list(copies)
-    order: list[tuple[float, int, int, Top]] = []
-    for need, top in zip(needs, board.tops(needs), strict=True):
+    needs = list(dict.fromkeys(left.values()))
+    tops = dict(zip(needs, board.tops(needs), strict=True))
+    order: list[tuple[float, int, Top]] = []
+    for rank, need in tuple(left.items()):
+        top = tops[need]
         if top is None:
-            del copies[need]
+            del left[rank]
         else:
-            order.append((-top.regret, copies[need][-1], need, top))
+            order.append((-top.regret, rank, top))
     order.sort(key=lambda one: one[:2])
-    return order
+    return [(rank, top) for _, rank, top in order]
 
 
 def _seat_what_fits(jobs: Iterable[Waiting], board: Board, seated: set[int]) -> None:
@@ -165,7 +159,7 @@ def _keep_the_head(head: Sequence[Waiting], could: Could, board: Board, seated: 
     needs = {seat.rank: seat.need for here in board.ground.seats for seat in here}
     for job in head:
         is_out = job.rank not in seated
-        later = _fewest_later(job, could[job.need], board, seated) if is_out else None
+        later = _fewest_later(job, could(job.need), board, seated) if is_out else None
         if later is None:
             continue
         node, gone = later

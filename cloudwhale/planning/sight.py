@@ -59,11 +59,6 @@ class Sight:
         self.openings.look_again(np.array(at))
         self._usable.look_again(np.array(at))
 
-    def fitting(self, needs: Ints) -> list[list[int]]:
-        """Return the nodes where each need fits now."""
-        fits = self._fits(needs, np.arange(len(self.ground.songs)))
-        return [np.flatnonzero(row).tolist() for row in fits]
-
     def totals(self, needs: Ints, nodes: Ints) -> Floats:
         """Return the weighted scores of needs on nodes, -inf where they do not fit."""
         found = np.full((len(needs), len(nodes)), -np.inf)
