@@ -8,11 +8,12 @@ from cloudwhale.agent import shim_causes as causes
 from cloudwhale.agent.container_script import SHELL, SOME_GPUS
 from cloudwhale.agent.container_settings import gpus_visible
 from cloudwhale.agent.shim_files import is_full
+from cloudwhale.agent.shim_oom import KILLED
+from cloudwhale.agent.shim_oom import SAYS as STARVED
 from cloudwhale.model.job import Ending
 
 BYTES_PER_GIB = 2**30
 NO_SHELL = (126, 127)  # what an init answers that cannot run what it was told to
-KILLED = 137  # 128 + SIGKILL
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,8 @@ class Traces:
     """The last of its output."""
     ours: bool
     """Whether this shim stopped or killed it."""
+    starved: bool = False
+    """Whether the kernel killed a process of this machine for memory, just before its end."""
 
 
 def unborn(image: str, state: Mapping[str, Any], said: str) -> End:
@@ -86,6 +89,8 @@ def _cut_off(traces: Traces) -> End:
     if traces.state is None:
         return End("runtime-lost", "Docker went away, the container ended, and nobody knows how")
     code = traces.state.get("ExitCode")
+    if traces.starved and code == KILLED:
+        return End("oom", STARVED, KILLED)
     return End("runtime-lost", f"its container was ended from outside, with {code}")
 
 

@@ -17,6 +17,7 @@ from cloudwhale.agent.shim_json import encoded
 from cloudwhale.agent.shim_lease import LOOK_EVERY_S as LEASE_EVERY_S
 from cloudwhale.agent.shim_lease import Lease
 from cloudwhale.agent.shim_log import Masks, Segments
+from cloudwhale.agent.shim_oom import KILLED, KernelKills
 from cloudwhale.agent.shim_processes import boot_id, started_at
 from cloudwhale.clock import wait
 from cloudwhale.model.units import Seconds
@@ -48,6 +49,7 @@ class ContainerJob:
         """When what is left is killed, once a stop was asked for."""
         self._stopping = False
         self._killed = False
+        self._kernel = KernelKills(clock.steady())
         self._by_itself = True
         """No order of the agent came before the job's process had ended."""
         self._began_at, self._began = clock.now(), clock.steady()
@@ -148,6 +150,7 @@ class ContainerJob:
         if self._control in ready:
             self._obey(first)
         self._give_secrets(first)
+        self._kernel.look(self._clock.steady())
         self._lease.look(self._clock.steady(), self._clock.now())
         if self._stop_at is not None and self._clock.steady() >= self._stop_at:
             self._stop_at = None
@@ -193,7 +196,8 @@ class ContainerJob:
         state = self._state() if "over" in notes or ours else self._last_state()
         if "gpus" not in notes and state is not None and not ours:
             return unborn(self._wanted["image"], state, self._said_by_docker())
-        return judged(Traces(notes, state, self._log.newest, ours), self._wanted)
+        traces = Traces(notes, state, self._log.newest, ours, self._kernel.explain(KILLED))
+        return judged(traces, self._wanted)
 
     def _said_by_docker(self) -> str:
         """Return what the container's own programs said before the job began."""

@@ -13,6 +13,8 @@ from cloudwhale.agent.shim_json import encoded
 from cloudwhale.agent.shim_lease import Lease
 from cloudwhale.agent.shim_limits import WATCH_EVERY_S, Limits
 from cloudwhale.agent.shim_log import Masks, Segments
+from cloudwhale.agent.shim_oom import SAYS as STARVED
+from cloudwhale.agent.shim_oom import KernelKills, counter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,6 +52,7 @@ class ShimJob:
         """No order of the agent came before the job's process had ended."""
         self._killed = False
         self._out_of_memory = False
+        self._kernel = KernelKills(time.monotonic(), counter(self._limits.folders))
         self._began_at = 0.0
         self._began = 0.0
         """The same, by a clock that nobody sets."""
@@ -121,6 +124,7 @@ class ShimJob:
                 self._obey()
         self._reap()
         self._watch()
+        self._kernel.look(time.monotonic())
         self._lease.look(time.clock_gettime(time.CLOCK_BOOTTIME), time.time())
         if self._stop_at is not None and time.monotonic() >= self._stop_at:
             self._stop_at = None
@@ -229,6 +233,8 @@ class ShimJob:
         if self._out_of_memory or self._limits.killed():
             most = self._limits.memory_bytes or 0
             return "oom", f"it needed more than its {most / 2**30:.2f} GiB of memory"
+        if not self._killed and self._kernel.explain(code):
+            return "oom", STARVED
         below = self._wanted["full_below"]
         if any(files.is_full(path, below) for path in self._wanted["full_paths"]):
             return "disk-full", f"the disk was full; it said last: {causes.last_line(newest)}"

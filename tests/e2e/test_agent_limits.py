@@ -3,6 +3,7 @@
 import base64
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -179,3 +180,52 @@ def test_logs_that_cannot_be_stored_hold_up_nobody(agent: LiveAgent, tmp_path: P
         assert remark.code is Code.LOG_SHORTENED
         assert str(agent.folder(job).log) in remark.says
         assert agent.folder(job).log.is_dir()
+
+
+@pytest.fixture
+def small_room(agent: LiveAgent) -> Iterator[Path]:
+    """Give a control group in which agent and jobs have 300 MB together."""
+    needs_groups("memory")
+    hierarchies = Hierarchies.of_this_process()
+    below, most = next(
+        (folders[-1], name)
+        for folders, name in (
+            (hierarchies.lineage("memory"), "memory.limit_in_bytes"),
+            (hierarchies.lineage(""), "memory.max"),
+        )
+        if folders
+    )
+    room = below / f"whale-room-{os.getpid()}"
+    room.mkdir()
+    try:
+        if not (room / most).exists():
+            pytest.skip("the memory of a control group cannot be limited here")
+        (room / most).write_text(str(300_000_000))
+        yield room
+        if agent.process.poll() is None:
+            agent.end()
+    finally:
+        until(lambda: _removed(room), "nothing is left in it")
+
+
+@pytest.mark.root
+def test_a_job_without_a_limit_that_the_kernel_kills_for_memory_is_out_of_memory(
+    agent: LiveAgent, small_room: Path
+) -> None:
+    agent.program = "groupless_agent"
+    agent.start()
+    (small_room / "cgroup.procs").write_text(str(agent.process.pid))
+    agent.post(a_start("killed", command="kill -KILL $$"))
+    assert (agent.ended("killed").how, agent.ended("killed").exit_code) == ("exited", 137)
+    agent.post(a_start(command=f'python3 -c "{EATER}" 500'))
+    end = agent.ended()
+    assert (end.how, end.exit_code) == ("oom", 137)
+    assert "the kernel killed it" in end.says
+
+
+def _removed(group: Path) -> bool:
+    try:
+        group.rmdir()
+    except OSError:
+        return not group.exists()
+    return True

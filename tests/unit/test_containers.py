@@ -160,6 +160,13 @@ def test_an_end_is_judged_by_the_containers_notes_and_dockers_word(
     assert (found.how, found.code) == end
 
 
+def test_a_container_that_the_kernel_ended_for_memory_ran_out_of_it() -> None:
+    found = judged(Traces(BORN, EXITED, b"", ours=False, starved=True), WANTED)
+    assert (found.how, found.code) == ("oom", 137)
+    removed = judged(Traces(BORN, {**EXITED, "ExitCode": 143}, b"", False, starved=True), WANTED)
+    assert removed.how == "runtime-lost"
+
+
 @pytest.mark.parametrize(
     ("given", "visible", "fails"),
     [
