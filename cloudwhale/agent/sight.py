@@ -20,7 +20,7 @@ def joined(state: AgentState, facts: Facts, now: Instant) -> Joined:
     """Return the report that the agent is there, with what its machine has."""
     return Joined(
         at=now, agent=state.agent, facts=facts, public_key=state.public_key,
-        attempts=tuple(state.attempts), fence=state.fence,
+        attempts=tuple(state.attempts), fence=state.fence, lease_s=state.lease_s,
     )  # fmt: skip
 
 

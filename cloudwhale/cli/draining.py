@@ -8,7 +8,7 @@ from cloudwhale.cli.holders import nobody_works, say_who_works
 from cloudwhale.cli.looking import desk_here
 from cloudwhale.cli.output import emit, say
 from cloudwhale.clock import wait
-from cloudwhale.control.desk import Desk, node_name
+from cloudwhale.control.desk import Desk, node_name, patience
 from cloudwhale.model import event as e
 from cloudwhale.model.job import HOLDS_A_PLACE, Job, JobState
 from cloudwhale.model.node import Node, NodeState
@@ -59,7 +59,7 @@ def remove(name: str, force: bool, as_json: bool) -> int:
             if not node.drained:
                 desk.store.append([e.NodeResumed(at=desk.clock.now(), node=name)])
             raise
-        _empty(desk, name)
+        _empty(desk, node)
         desk.store.append([e.NodeRemoved(at=desk.clock.now(), node=name)])
         says = "is removed; its agent leaves when a controller hears it"
         return _said(desk, name, "remove", says, as_json)
@@ -92,8 +92,9 @@ def _refuse_in_use(desk: Desk, name: str, force: bool) -> None:
         )
 
 
-def _empty(desk: Desk, name: str) -> None:
+def _empty(desk: Desk, node: Node) -> None:
     """Stop what runs on a node and wait until it is out for certain."""
+    name = node.id
     told: set[str] = set()
     while here := _here(desk, name):
         if nobody_works(desk.settings):
@@ -106,7 +107,7 @@ def _empty(desk: Desk, name: str) -> None:
         for job in here:
             if job.id not in told:
                 told.add(job.id)
-                say(_waits_for(job, name, desk), sys.stderr)
+                say(_waits_for(job, node, desk), sys.stderr)
         wait(LOOK_EVERY_S)
 
 
@@ -125,13 +126,13 @@ def _stop(desk: Desk, name: str, jobs: Sequence[Job]) -> None:
         desk.store.append(stops)
 
 
-def _waits_for(job: Job, name: str, desk: Desk) -> str:
+def _waits_for(job: Job, node: Node, desk: Desk) -> str:
     if job.state is not JobState.RECOVERING:
         return f"{job.id} is being stopped"
-    settings = desk.settings
+    out_after_s = patience(desk.settings).out_after_s(node)
     return (
-        f"{job.id} may still run on {name}, which is not heard: it is out for certain "
-        f"{settings.attempt_lease_s + settings.clock_skew_s:g} s after {name} was heard last"
+        f"{job.id} may still run on {node.id}, which is not heard: it is out for certain "
+        f"{out_after_s:g} s after {node.id} was heard last"
     )
 
 

@@ -93,15 +93,18 @@ def host_options(settings: Settings) -> HostOptions:
     )
 
 
+def patience(settings: Settings) -> Patience:
+    """Return how long the settings bear silence."""
+    return Patience(attempt_lease_s=settings.attempt_lease_s, clock_skew_s=settings.clock_skew_s)
+
+
 def policies(settings: Settings) -> Policies:
     """Return the policies that the settings name; raise SettingsError for an unknown one."""
     return Policies(
         order=plugins.load(plugins.ORDERS, settings.order)(),
         score=plugins.load(plugins.SCORES, settings.score)(),
         rules=Rules(
-            patience=Patience(
-                attempt_lease_s=settings.attempt_lease_s, clock_skew_s=settings.clock_skew_s
-            ),
+            patience=patience(settings),
             weights=settings.weights,
             shares=settings.shares,
             hold=settings.hold,

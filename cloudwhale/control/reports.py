@@ -50,7 +50,8 @@ class Reading:
             report = d.REPORTS.validate_json(body)
         except ValidationError as error:
             return (self._noted(node, Code.CANNOT_ACT, f"unreadable report: {error}"),)
-        self.fence = max(self.fence, getattr(report, "fence", 0))
+        if isinstance(report, d.Joined | d.OrderRefused):
+            self.fence = max(self.fence, report.fence)
         self.said_at[node] = report.at
         if isinstance(report, d.Heartbeat) and report.measured is not None:
             self.measured[node] = report.measured
@@ -210,6 +211,7 @@ def joined_node(known: Node | None, name: str, report: d.Joined, now: Instant) -
         provider="" if known is None else known.provider,
         agent=report.agent,
         public_key=report.public_key,
+        lease_s=report.lease_s,
         drained=drained,
         joined_at=now,
     )

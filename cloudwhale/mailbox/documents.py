@@ -111,6 +111,8 @@ class Joined(Report):
     """Attempts that it found running and adopted."""
     fence: int = 0
     """The highest that it has obeyed."""
+    lease_s: Seconds | None = None
+    """After so long without the store it stops its jobs; None: an older agent, which never says."""
 
 
 class Heartbeat(Report):

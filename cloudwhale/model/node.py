@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from cloudwhale.model.units import GiB, Instant
+from cloudwhale.model.units import GiB, Instant, Seconds
 from cloudwhale.model.value import Value
 
 
@@ -98,6 +98,8 @@ class Node(Value):
     """Incarnation of the agent that was last heard."""
     public_key: str = ""
     """Base64 key that secrets in orders to this node are sealed with."""
+    lease_s: Seconds | None = None
+    """After so long without the store its agent stops its jobs; None: it has not said."""
     cached: tuple[str, ...] = ()
     """What jobs have left here, newest last: `label:llama-7b`, `image:…`, `input:…`."""
     drained: bool = False

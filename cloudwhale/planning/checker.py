@@ -219,15 +219,17 @@ def not_too_early(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
     """Nothing counts as lost or out before its silence has lasted long enough."""
     for step in plan.steps:
         if isinstance(step, p.DeclareLost):
-            node, least_s = step.node, rules.patience.attempt_lease_s
+            node, borne_s = step.node, rules.patience.lost_after_s
         elif isinstance(step, p.Clear | p.GiveUp | p.Drop) and _recovers(step.job, world):
             placement = world.jobs[step.job].placement
             node = placement.node if placement is not None else ""
-            least_s = rules.patience.attempt_lease_s + rules.patience.clock_skew_s
+            borne_s = rules.patience.out_after_s
         else:
             continue
-        heard = world.sightings.get(node)
-        if heard is None or world.now - heard.heard_at < least_s:
+        heard, known = world.sightings.get(node), world.nodes.get(node)
+        if heard is None or known is None:
+            yield Fault("not-too-early", f"{step.kind} on {node}, which was never heard")
+        elif world.now - heard.heard_at < (least_s := borne_s(known)):
             yield Fault("not-too-early", f"{step.kind} on {node} before {least_s:g} s of silence")
 
 

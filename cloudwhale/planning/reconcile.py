@@ -61,12 +61,13 @@ def _lost(node: Node, world: World, patience: Patience, here: list[Job]) -> Iter
     silent_s = _silence_s(node, world)
     if node.state not in (NodeState.READY, NodeState.DRAINING) or silent_s is None:
         return
-    if silent_s < patience.attempt_lease_s:
+    lease_s = patience.lost_after_s(node)
+    if silent_s < lease_s:
         return
     reason = Reason(
         code=Code.NODE_LOST,
         says=f"{node.id} has said nothing for {silent_s:.0f} s, "
-        f"as long as its lease of {patience.attempt_lease_s:g} s",
+        f"as long as its lease of {lease_s:g} s",
         change=f"{node.id} is heard again, or its silence lasts "
         f"{patience.clock_skew_s:g} s longer and the job starts elsewhere",
     )
@@ -86,9 +87,8 @@ def _judged_at(node: Node, world: World, patience: Patience) -> Instant | None:
     silent_s = _silence_s(node, world)
     if silent_s is None or node.state is NodeState.EXPECTED:
         return None
-    borne_s = patience.attempt_lease_s
-    if node.state is NodeState.LOST:
-        borne_s += patience.clock_skew_s
+    is_lost = node.state is NodeState.LOST
+    borne_s = patience.out_after_s(node) if is_lost else patience.lost_after_s(node)
     return _once(borne_s - silent_s, world.now)
 
 
@@ -163,9 +163,9 @@ def _recovering(job: Job, world: World, patience: Patience) -> Iterator[p.Step]:
     silent_s = None if node is None else _silence_s(node, world)
     if node is None or silent_s is None:
         return
-    if node.state is NodeState.READY and silent_s < patience.attempt_lease_s:
+    if node.state is NodeState.READY and silent_s < patience.lost_after_s(node):
         yield from _unposted(job)  # it is there again: the answer tells how the attempt is
-    elif silent_s >= patience.attempt_lease_s + patience.clock_skew_s:
+    elif silent_s >= patience.out_after_s(node):
         yield from _out_for_certain(job, world, silent_s)
 
 

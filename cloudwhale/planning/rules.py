@@ -1,5 +1,6 @@
 """What a user has set for deciding: kept with every round, so that it can be made again."""
 
+from cloudwhale.model.node import Node
 from cloudwhale.model.units import Seconds
 from cloudwhale.model.value import Value
 
@@ -11,6 +12,17 @@ class Patience(Value):
     """An agent that cannot reach the store for this long stops its jobs."""
     clock_skew_s: Seconds = 30.0
     """How far two clocks may differ."""
+
+    def lost_after_s(self, node: Node) -> Seconds:
+        """Return the silence after which a node counts as lost.
+
+        Its agent may have been started with a longer lease than ours: then its jobs run as long.
+        """
+        return max(self.attempt_lease_s, node.lease_s or 0.0)
+
+    def out_after_s(self, node: Node) -> Seconds:
+        """Return the silence after which nothing that was started on a node runs for certain."""
+        return self.lost_after_s(node) + self.clock_skew_s
 
 
 class Rules(Value):

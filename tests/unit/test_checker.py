@@ -46,9 +46,9 @@ RUNNING = placed(job()).but(state=JobState.RUNNING, order_posted=True, started_a
 LOST = placed(job()).but(state=JobState.RECOVERING, order_posted=True, started_at=0.0)
 
 
-def silent(job: Job, for_s: float) -> World:
+def silent(job: Job, for_s: float, lease_s: float | None = None) -> World:
     heard = {"host": Sighting(node="host", heard_at=0.0)}
-    return replace(a_world([job]), now=for_s, sightings=heard)
+    return replace(a_world([job], [a_node(lease_s=lease_s)]), now=for_s, sightings=heard)
 
 
 def lost(node: str = "host") -> p.DeclareLost:
@@ -226,6 +226,9 @@ FAULTS: list[tuple[str, World, p.Plan]] = [
     ("not-too-early", silent(LOST, 109.0), a_plan(p.Clear(job="j", attempt=1))),
     ("not-too-early", a_world([LOST]), a_plan(p.Clear(job="j", attempt=1))),
     ("not-too-early", silent(LOST, 500.0), a_plan(lost("elsewhere"))),
+    # an agent with a longer lease runs its jobs longer
+    ("not-too-early", silent(RUNNING, 299.0, lease_s=300.0), a_plan(lost())),
+    ("not-too-early", silent(LOST, 309.0, lease_s=300.0), a_plan(p.Clear(job="j", attempt=1))),
     # nobody has taken more than the budget
     ("accounts", account(100, 101, 0), a_plan()),
     ("accounts", account(100, 60, 60), a_plan()),

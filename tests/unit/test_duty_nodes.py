@@ -36,6 +36,11 @@ def test_an_agent_that_is_asked_who_it_is_says_so_with_what_runs_there() -> None
     assert (joined.facts, joined.attempts) == (FACTS, (("job", 1),))
 
 
+def test_it_says_how_long_its_jobs_run_without_the_store() -> None:
+    (joined,) = posted(Told(lease_s=900.0).tell(introduce()))
+    assert isinstance(joined, Joined) and joined.lease_s == 900.0
+
+
 def test_it_says_so_to_a_controller_that_has_forgotten_how_far_it_was() -> None:
     told = Told(start(fence=9), stop(fence=9))
     (joined,) = posted(told.tell(introduce(fence=1)))

@@ -213,6 +213,29 @@ def test_a_lost_attempt_is_out_only_after_lease_and_skew() -> None:
     assert clear.attempt == 1
 
 
+def test_an_agent_with_a_longer_lease_is_borne_with_as_long_as_its_jobs_may_run() -> None:
+    world = heard(running(), at=0.0)
+    patient = replace(world, nodes={"host": a_node(lease_s=300.0)})
+    assert planned(replace(patient, now=299.5)).steps == ()
+    (step,) = planned(replace(patient, now=300.5)).steps
+    assert isinstance(step, p.DeclareLost)
+    assert "its lease of 300 s" in step.reason.says
+
+    job = placed(a_job("j")).but(state=JobState.RECOVERING, order_posted=True, started_at=0.0)
+    there = a_node(state=NodeState.LOST, lease_s=300.0)
+    world = heard(a_world([job], [there]), at=0.0)
+    early = planned(replace(world, now=309.5))
+    assert not any(isinstance(s, p.Clear) for s in early.steps)
+    assert early.look_again_at == pytest.approx(310.0, abs=0.1)
+    assert any(isinstance(s, p.Clear) for s in planned(replace(world, now=311.0)).steps)
+
+
+def test_an_agent_with_a_shorter_lease_is_borne_with_as_long_as_any_other() -> None:
+    world = heard(running(), at=0.0)
+    world = replace(world, nodes={"host": a_node(lease_s=30.0)})
+    assert planned(replace(world, now=99.5)).steps == ()
+
+
 def lost(**fields: object) -> World:
     job = placed(a_job("j", **fields)).but(state=JobState.RECOVERING, started_at=0.0)
     world = heard(a_world([job], [a_node(state=NodeState.LOST)]), at=0.0)

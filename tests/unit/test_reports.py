@@ -58,10 +58,11 @@ def test_what_is_said_of_a_job_that_has_ended_means_nothing() -> None:
 
 
 def test_an_agent_that_joins_makes_its_node_ready() -> None:
-    report = d.Joined(at=1.0, agent="a-2", facts=FACTS, public_key="k")
+    report = d.Joined(at=1.0, agent="a-2", facts=FACTS, public_key="k", lease_s=900.0)
     (event,) = Reading(a_world([], []), 5.0).events("host", report.model_dump_json().encode())
     assert isinstance(event, e.NodeJoined)
-    assert (event.node.state, event.node.agent) == (NodeState.READY, "a-2")
+    node = event.node
+    assert (node.state, node.agent, node.lease_s) == (NodeState.READY, "a-2", 900.0)
 
 
 def test_a_heartbeat_says_nothing_and_whatever_is_said_brings_a_lost_node_back() -> None:
