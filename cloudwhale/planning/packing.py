@@ -1,6 +1,5 @@
 """Puts waiting jobs on the machines we have: each class as a whole, first class first."""
 
-import gc
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -55,18 +54,6 @@ def pack(classes: Sequence[Sequence[Job]], given: Packing) -> Packed:
     Later classes get what earlier ones leave. Within a class smaller jobs may pass those that do
     not fit, and nobody of its head is refused whom only jobs behind it keep out (`seating`).
     """
-    # A round makes hundred thousands of values and not one cycle: looking for cycles meanwhile
-    # would take a fifth of its time.
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        return _pack(classes, given)
-    finally:
-        if collects:
-            gc.enable()
-
-
-def _pack(classes: Sequence[Sequence[Job]], given: Packing) -> Packed:
     nodes = {name: free.node for name, free in given.free.items()}
     needs = Needs(given.now, given.durations, given.reserved, nodes)
     jobs = [job for some in classes for job in some]

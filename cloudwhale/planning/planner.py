@@ -9,6 +9,7 @@ from cloudwhale.model.job import Job, JobState
 from cloudwhale.model.plan import Decision, Plan
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.world import World
+from cloudwhale.planning import cycles
 from cloudwhale.planning.giving import Matched, matched
 from cloudwhale.planning.preempting import GivesWay
 from cloudwhale.planning.queue import Queue, earliest, waiting
@@ -33,7 +34,11 @@ class Policies:
 
 def plan(world: World, policies: Policies) -> Plan:
     """Return what should happen now; called on every change of the world, and pure."""
-    world = _in_order(world)
+    with cycles.unsought():
+        return _plan(_in_order(world), policies)
+
+
+def _plan(world: World, policies: Policies) -> Plan:
     seen = differences(world, policies.rules.patience)
     queue = waiting(world)
     found = matched(world, queue.ready, policies.order, policies.score, policies.rules)

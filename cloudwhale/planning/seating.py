@@ -156,7 +156,6 @@ def _seat_what_fits(jobs: Iterable[Waiting], board: Board, seated: set[int]) -> 
 
 def _keep_the_head(head: Sequence[Waiting], could: Could, board: Board, seated: set[int]) -> None:
     """Give the first jobs the places of later ones, where nothing else keeps them out."""
-    needs = {seat.rank: seat.need for here in board.ground.seats for seat in here}
     for job in head:
         is_out = job.rank not in seated
         later = _fewest_later(job, could(job.need), board, seated) if is_out else None
@@ -170,8 +169,8 @@ def _keep_the_head(head: Sequence[Waiting], could: Could, board: Board, seated: 
         assert seat_now is not None, "it fitted without them"
         board.ground.sit(seat_now)
         seated.add(job.rank)
-        displaced = sorted(seat.rank for seat in gone)
-        _seat_what_fits([Waiting(rank, needs[rank]) for rank in displaced], board, seated)
+        displaced = sorted(gone, key=lambda seat: seat.rank)
+        _seat_what_fits((Waiting(seat.rank, seat.need) for seat in displaced), board, seated)
 
 
 def _fewest_later(
