@@ -1,7 +1,7 @@
 """A real dockerd for tests, with a fake NVIDIA beside it: one for all workers, gone with them.
 
-Run as `python dockerd.py FOLDER WORDS…` it keeps one dockerd until nobody uses it any more: it
-reaps what the daemons leave, and ends them when the last test process is gone, however it went.
+Run as `python dockerd.py FOLDER ENDED WORDS…` it keeps one dockerd until nobody uses it any more:
+it reaps what the daemons leave, and ends them when the last test process is gone, however it went.
 """
 
 import fcntl
@@ -15,9 +15,10 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -32,6 +33,7 @@ LOOK_S = 0.05
 USERS_EVERY_S = 0.2
 LAST_LOOKS = 20
 CLOCK = SystemClock()
+PREFIX = "cloudwhale-dockerd-"
 QUIET = ("--bridge=none", "--iptables=false", "--ip-forward=false")
 """No network is needed, and none is left behind."""
 
@@ -68,6 +70,14 @@ with open(sys.argv[1], "w") as file:
 """
 
 
+class CannotStart(AssertionError):
+    """It ended at once, or never answered; the last of what it said."""
+
+
+IN_CI = ("CI", "CLOUDWHALE_CI")
+"""Variables that say that nothing may be left out."""
+
+
 def lacks() -> str:
     """Say why dockerd cannot be started here; empty when it can."""
     if os.geteuid() != 0:
@@ -100,17 +110,18 @@ class Dockerd:
     def start(self, *words: str, gpus: bool = True) -> None:
         """Start it and wait until it answers; `gpus`: with the fake NVIDIA."""
         (self.folder / "pid").unlink(missing_ok=True)
+        ended = self.folder / f"ended-{os.urandom(4).hex()}"
         told = [*words]
         if gpus:
             told += [f"--add-runtime=fake={_fake_nvidia(self.folder)}", "--default-runtime=fake"]
-        keeper = [sys.executable, __file__, str(self.folder), *told]
+        keeper = [sys.executable, __file__, str(self.folder), ended.name, *told]
         path = f"{self.folder / 'bin'}:{os.environ['PATH']}" if gpus else os.environ["PATH"]
         with (self.folder / "log").open("ab") as log:
             subprocess.run(
                 ["setsid", "--fork", *keeper], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 env={**os.environ, "PATH": path}, check=True,
             )  # fmt: skip
-        self._wait(self.answers, True)
+        self._wait(self.answers, True, ended)
 
     def end(self, number: int = signal.SIGTERM) -> None:
         """End it by a signal, and wait until it is gone."""
@@ -135,11 +146,12 @@ class Dockerd:
             found = client.containers(all=True, filters={})
         return [name.removeprefix("/") for one in found for name in one["Names"]]
 
-    def _wait(self, found: Callable[[], bool], wanted: bool) -> None:
+    def _wait(self, found: Callable[[], bool], wanted: bool, ended: Path | None = None) -> None:
         give_up_at = CLOCK.steady() + READY_S
         while found() is not wanted:
-            if CLOCK.steady() > give_up_at:
-                raise AssertionError(f"dockerd: {(self.folder / 'log').read_text()[-2000:]}")
+            has_ended = ended is not None and ended.exists()
+            if has_ended or CLOCK.steady() > give_up_at:
+                raise CannotStart(f"dockerd: {(self.folder / 'log').read_text()[-2000:]}")
             wait(LOOK_S)
 
 
@@ -171,27 +183,39 @@ def dockerd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dockerd]:
     """Give a dockerd with fake NVIDIA and the image; all workers share it."""
     why = lacks()
     if why:
-        pytest.skip(f"no dockerd here: {why}")
+        _not_here(why)
     base = tmp_path_factory.getbasetemp()
     common = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     name = hashlib.sha256(os.fsencode(common)).hexdigest()[:8]
-    with used(Path(tempfile.gettempdir()) / f"cloudwhale-dockerd-{name}") as one:
+    with ExitStack() as stack:
+        try:
+            one = stack.enter_context(used(Path(tempfile.gettempdir()) / f"{PREFIX}{name}"))
+        except CannotStart as trouble:
+            _not_here(f"it is installed and cannot start: {str(trouble)[-300:]}")
         yield one
 
 
 @pytest.fixture
-def own_dockerd() -> Iterator[Dockerd]:
-    """Give a folder for a dockerd of one test, which starts and kills it."""
-    why = lacks()
-    if why:
-        pytest.skip(f"no dockerd here: {why}")
-    one = Dockerd(Path(tempfile.mkdtemp(prefix="cloudwhale-dockerd-")))
+def own_dockerd(dockerd: Dockerd) -> Iterator[Dockerd]:
+    """Give a folder for a dockerd of one test, which starts and kills it.
+
+    Where the shared one cannot start, neither can this one.
+    """
+    one = Dockerd(Path(tempfile.mkdtemp(prefix=PREFIX)))
     with (one.folder / "users").open("w") as users:
         fcntl.flock(users, fcntl.LOCK_SH)
         yield one
     if one.answers():
         one.end()
     cleaned(one.folder)
+    assert not mounts_below(one.folder), "a mount that stays cannot be removed by the next run"
+
+
+def _not_here(why: str) -> NoReturn:
+    """Skip with the reason; in CI, which installs all that is needed, fail with it."""
+    if any(os.environ.get(name) for name in IN_CI):
+        pytest.fail(f"no dockerd here, and CI must have one: {why}", pytrace=False)
+    pytest.skip(f"no dockerd here: {why}")
 
 
 def _fake_nvidia(folder: Path) -> Path:
@@ -235,8 +259,8 @@ def busybox_image(more: bytes = b"") -> bytes:
 # -- the keeper ------------------------------------------------------------------------------
 
 
-def keep(folder: Path, words: list[str]) -> None:
-    """Run dockerd until it ends, or nobody uses it any more."""
+def keep(folder: Path, ended: str, words: list[str]) -> None:
+    """Run dockerd until it ends, or nobody uses it any more; note its end in a file."""
     adopt_orphans()  # what init should reap, containerd would be taken for alive
     places = [f"--data-root={folder / 'root'}", f"--exec-root={folder / 'exec'}"]
     places += [f"--pidfile={folder / 'pid'}", f"--host=unix://{folder / 'docker.sock'}"]
@@ -249,6 +273,7 @@ def keep(folder: Path, words: list[str]) -> None:
             except BlockingIOError:
                 continue
             os.kill(daemon.pid, signal.SIGTERM)
+        (folder / ended).touch()
         for _ in range(LAST_LOOKS):
             _reaped(daemon.pid)
             wait(LOOK_S)
@@ -259,10 +284,15 @@ def keep(folder: Path, words: list[str]) -> None:
 
 def cleaned(folder: Path) -> None:
     """Remove a folder with all that daemons have mounted there."""
-    mounts = (line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines())
-    for mount in sorted((one for one in mounts if one.startswith(f"{folder}/")), reverse=True):
+    for mount in sorted(mounts_below(folder), reverse=True):
         subprocess.run(["umount", "-l", mount], check=False)
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def mounts_below(folder: Path) -> list[str]:
+    """Return what is mounted somewhere in a folder."""
+    mounts = (line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines())
+    return [one for one in mounts if one.startswith(f"{folder}/")]
 
 
 def _reaped(pid: int) -> bool:
@@ -279,4 +309,4 @@ def _reaped(pid: int) -> bool:
 
 
 if __name__ == "__main__":
-    keep(Path(sys.argv[1]), sys.argv[2:])
+    keep(Path(sys.argv[1]), sys.argv[2], sys.argv[3:])
