@@ -15,7 +15,7 @@ MOST_S: Seconds = 24 * 3600.0
 """Everybody has after this, however much work waits."""
 BACKLOG = 1.5
 """In between: as long as all machines need for all that waits now, times this."""
-PATIENCE = (1.0, 0.5, 0.25)
+PATIENCE = (1.0, 0.75, 0.5)
 """Of that, by class: batch, normal, interactive."""
 
 

@@ -23,6 +23,7 @@ EXACT = 3
 CHEAPEST = 12
 CPU_JOB = 0.1
 """Devices that a job without any counts for."""
+PAYS = 1.0
 RESTART_S: Seconds = 60.0
 """What stopping, placing and restoring a job costs it, beside the work that is done again."""
 
@@ -136,7 +137,7 @@ def who_gives_way(
         if start is not None and start.at <= profile.now + after_s:
             continue
         best: GivesWay | None = None
-        saved_s = None if start is None else (start.at - profile.now) * _devices(job)
+        saved_s = None if start is None else PAYS * (start.at - profile.now) * _devices(job)
         for node in nodes:
             bound_s = saved_s if best is None else best.cost_s
             victims = _cheapest(job, _Room(profile, node, job, after_s), bound_s)

@@ -26,13 +26,14 @@ from cloudwhale.planning.planner import Policies, plan
 from cloudwhale.planning.rules import Patience, Rules
 from cloudwhale_policies.fits import BestFit, FirstFit, WorstFit
 from cloudwhale_policies.order import Fifo, Priority
+from cloudwhale_policies.whale_order import Whale as WhaleOrder
 
 RULES = Rules(patience=Patience(attempt_lease_s=100.0, clock_skew_s=10.0))
 MODELS = {"L4": 24.0, "A100-40GB": 40.0, "A100-80GB": 80.0}
 
 policies = st.builds(
     Policies,
-    st.sampled_from([Fifo(), Priority()]),
+    st.sampled_from([Fifo(), Priority(), WhaleOrder()]),
     st.sampled_from([FirstFit(), BestFit(), WorstFit()]),
     st.just(RULES),
 )
