@@ -77,6 +77,7 @@ _WITH_REASON = (
     e.Parked,
     e.GaveUp,
     e.StopWished,
+    e.CheckpointLate,
     e.AttemptLost,
 )
 

@@ -75,7 +75,7 @@ def story(
     place: Placement | None = None
     for item in told:
         event = item.event
-        if not isinstance(event, e.OfJob) or isinstance(event, SILENT):
+        if not isinstance(event, e.OfJob | e.Noted) or isinstance(event, SILENT):
             continue
         place = event.placement if isinstance(event, e.Placed) else place
         telling = _telling(event, place, decided)
@@ -85,7 +85,7 @@ def story(
 
 
 def _telling(
-    event: e.OfJob, place: Placement | None, decided: Mapping[Instant, Numbers]
+    event: e.OfJob | e.Noted, place: Placement | None, decided: Mapping[Instant, Numbers]
 ) -> Telling | None:
     said = headline(event, place)
     if said is None:
@@ -134,7 +134,11 @@ def _gathered(tellings: Sequence[Telling]) -> Iterator[Telling]:
 
 
 def _same(old: Telling, new: Telling) -> bool:
-    if old.kind != new.kind or new.kind not in ("checkpoint-saved", "waits", "held", "started"):
+    if old.kind != new.kind:
+        return False
+    if new.kind == "noted":
+        return old.reason == new.reason
+    if new.kind not in ("checkpoint-saved", "waits", "held", "started"):
         return False
     if new.kind == "started":
         return old.headline == new.headline  # an agent that adopted the attempt says so again

@@ -2,14 +2,14 @@
 
 from cloudwhale.model import event as e
 from cloudwhale.model.job import Job, JobSpec, Placement
-from cloudwhale.model.reason import Reason
+from cloudwhale.model.reason import Code, Reason
 from cloudwhale.reporting.figures import counted, size
 
 SILENT = (e.OrderPosted, e.StopPosted)
 """Steps between controller and agent that a reader of the story does not ask about."""
 
 
-def headline(event: e.OfJob, place: Placement | None) -> str | None:
+def headline(event: e.OfJob | e.Noted, place: Placement | None) -> str | None:
     """Say what happened, without the reason; None for what is not worth telling.
 
     `place` is where the job's newest attempt is or was, if anywhere.
@@ -31,6 +31,8 @@ def headline(event: e.OfJob, place: Placement | None) -> str | None:
         case e.StopWished():
             what = "gives way" if event.wish == "give-way" else "is asked to stop"
             return f"{what}{f' on {where(place)}' if place else ''}"
+        case e.Noted():
+            return _NOTED.get(event.reason.code, "something is worth knowing")
         case _:
             return _PLAIN.get(type(event))
 
@@ -43,12 +45,22 @@ _PLAIN: dict[type[e.OfJob], str] = {
     e.Held: "is held back although it fits somewhere",
     e.Parked: "parked until a person acts",
     e.GaveUp: "failed, it can never run",
+    e.CheckpointLate: "saves later than it asked for",
     e.AttemptLost: "its node fell silent",
     e.Unconfirmed: "its agent is asked how it is: nobody can say whether its order was obeyed",
     e.Cleared: "the lost attempt is out, it can start again",
     e.Cancelled: "cancelled",
     e.Paused: "paused",
     e.GaveWay: "gave way, is queued again",
+}
+
+_NOTED: dict[Code, str] = {
+    Code.CANNOT_ACT: "something cannot be done now, and is tried again",
+    Code.CHECKPOINT_DROPPED: "a checkpoint was not kept",
+    Code.RESTORE_FAILED: "its checkpoint could not be put back",
+    Code.LOG_SHORTENED: "its log was shortened",
+    Code.IMAGE_PULLED: "its image was fetched",
+    Code.STALE_ATTEMPT: "an attempt that does not count any more reports",
 }
 
 

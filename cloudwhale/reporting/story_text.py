@@ -29,6 +29,8 @@ _KIND_TONES: dict[str, Tone] = {
     "stop-wished": "warn",
     "gave-way": "warn",
     "attempt-lost": "warn",
+    "checkpoint-late": "warn",
+    "noted": "warn",
 }
 
 

@@ -26,6 +26,8 @@ from cloudwhale.mailbox.objects import Objects, StoreObjects
 from cloudwhale.model import event as e
 from cloudwhale.model.job import JobState
 from cloudwhale.model.node import NodeState
+from cloudwhale.model.reason import Code
+from cloudwhale.reporting.explain import story
 from cloudwhale.simulation.stage import Scenery, Stage
 from cloudwhale.spi.errors import StoreUnusable
 
@@ -33,13 +35,19 @@ FEW = ("quick", "saving", "failing")
 
 
 class DeafObjects:
-    """A store whose inboxes cannot be read for a while; everything else works."""
+    """A store in which nothing can be read from inboxes, or written as orders, for a while."""
 
     folder: Path | None = None
 
     def __init__(self, objects: StoreObjects) -> None:
         self._objects = objects
         self.is_deaf = False
+        self.is_mute = False
+
+    def create(self, key: str, body: bytes) -> bool:
+        if self.is_mute and key.startswith("orders/"):
+            raise StoreUnusable("the orders cannot be written", "make room in the bucket")
+        return self._objects.create(key, body)
 
     def get(self, key: str) -> bytes | None:
         if self.is_deaf and key.startswith("inbox/"):
@@ -96,6 +104,23 @@ def test_a_controller_that_cannot_read_an_inbox_counts_nobody_as_lost() -> None:
     assert len(begun) == 1
     told = [t.event for t in stage.scenery.store.since(0)]
     assert not any(isinstance(event, e.NodeLost) for event in told)
+
+
+def test_an_order_that_cannot_be_posted_is_told_in_its_jobs_story_and_posted_later() -> None:
+    stage, mute = two_nodes()
+    mute.is_mute = True
+    stage.raise_controller()
+    pass_by(stage, 20.0)
+    (job,) = jobs_of(stage).values()
+    assert job.state is JobState.STARTING
+    reasons = [each.reason for each in story(job, stage.scenery.store.events(job.id), []).tellings]
+    (why,) = (each for each in reasons if each and each.code is Code.CANNOT_ACT)
+    assert why.says == f"cannot start {job.id}: the orders cannot be written"
+    assert why.change == "make room in the bucket"
+    mute.is_mute = False
+    pass_by(stage, 60.0)
+    (job,) = jobs_of(stage).values()
+    assert (job.state, job.attempt) == (JobState.RUNNING, 1)
 
 
 def test_a_node_that_is_really_silent_is_still_lost_and_its_job_starts_elsewhere() -> None:

@@ -126,6 +126,24 @@ def test_a_doubt_about_an_attempt_is_told() -> None:
     assert "nobody can say" in telling.headline
 
 
+def test_what_was_noted_of_a_job_is_told_and_the_same_again_only_counted() -> None:
+    cannot = Reason(code=Code.CANNOT_ACT, says="cannot start train-1: the bucket is full")
+    dropped = Reason(code=Code.CHECKPOINT_DROPPED, says="step-9: larger than 1 GiB")
+    noted = [(1.0, cannot), (2.0, cannot), (3.0, dropped)]
+    events = told(*(e.Noted(at=at, subject=JOB.id, reason=why) for at, why in noted))
+    first, second = story(JOB, events, []).tellings
+    assert (first.reason, first.times) == (cannot, 2)
+    assert (second.reason, second.headline) == (dropped, "a checkpoint was not kept")
+    assert "the bucket is full [cannot-act]" in text(story(JOB, events, []))
+
+
+def test_a_late_checkpoint_is_told() -> None:
+    why = Reason(code=Code.CHECKPOINT_LATE, says="no new checkpoint for 90 s")
+    late = e.CheckpointLate(at=9.0, job=JOB.id, attempt=1, reason=why)
+    (telling,) = story(JOB, told(late), []).tellings
+    assert telling.reason == why
+
+
 def test_another_code_is_told_apart() -> None:
     other = Reason(code=Code.BACKOFF, says="waits 30 s")
     events = told(
