@@ -23,7 +23,8 @@ EXACT = 3
 CHEAPEST = 12
 CPU_JOB = 0.1
 """Devices that a job without any counts for."""
-PAYS = 1.0
+PAYS = 2.0
+"""A stop must save the waiting job this many times what it costs: expectations may be wrong."""
 RESTART_S: Seconds = 60.0
 """What stopping, placing and restoring a job costs it, beside the work that is done again."""
 
@@ -120,7 +121,7 @@ def who_gives_way(
     """Return who is stopped for whom, for the first of the jobs that fit nowhere.
 
     `after_s`: nobody is stopped who has run for less, and for nobody who starts within that time.
-    It must not cost more device-seconds than it saves the waiting job.
+    It must save the waiting job PAYS times the device-seconds that it costs.
     `profile`: after the places that this round gives; `reserved`: what is kept for somebody.
     """
     found: list[GivesWay] = []
@@ -137,7 +138,7 @@ def who_gives_way(
         if start is not None and start.at <= profile.now + after_s:
             continue
         best: GivesWay | None = None
-        saved_s = None if start is None else PAYS * (start.at - profile.now) * _devices(job)
+        saved_s = None if start is None else (start.at - profile.now) * _devices(job) / PAYS
         for node in nodes:
             bound_s = saved_s if best is None else best.cost_s
             victims = _cheapest(job, _Room(profile, node, job, after_s), bound_s)
