@@ -27,6 +27,10 @@ class Asks:
         self.likes = column(lambda need: float(len(need.likes)))
         self.has_secrets = np.array([bool(need.spec.secrets) for need in needs], dtype=np.int64)
         self.gpus = GpuAsks(_folded([need.wants.gpu for need in needs]), kinds)
+        self.has_gpu = column(lambda need: float(need.wants.gpu.count > 0))
+        """1 or 0: what a job without GPUs wants of them counts nothing."""
+        self.share = self.has_gpu * column(lambda need: need.wants.gpu.share)
+        self.least_gib = self.has_gpu * column(lambda need: need.wants.gpu.memory_gib.least)
         self.of_gpu: Ints = np.array(
             [self.gpus.number(need.wants.gpu) for need in needs], dtype=np.int64
         )

@@ -11,6 +11,7 @@ from cloudwhale.model.node import Device
 from cloudwhale.planning.devices import in_order, is_plain
 from cloudwhale.planning.inventory import Free
 from cloudwhale.planning.scoring import Song
+from cloudwhale.planning.speeds import throughput
 
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
@@ -34,7 +35,8 @@ class Columns:
         self._devices = np.zeros((6, count, width))
         self._devices[:3] = np.array([-1.0, -1.0, 1.0])[:, None, None]
         self.share, self.gpu_gib, self.packs_gib = self._devices[:3]
-        self.foreign_gib, self.sm, self.jobs = self._devices[3:]
+        self.foreign_gib, self.sm, self.slowed = self._devices[3:]
+        """`slowed`: the part of its speed that a job loses beside those that are there."""
         self.kind = np.full((count, width), len(kinds), dtype=np.int64)
         """Number of each device's kind; one more than there are where there is no device."""
         self.ids: list[tuple[str, ...]] = [()] * count
@@ -63,9 +65,13 @@ class Columns:
         self.network[column] = math.inf if free.network_mb_s is None else free.network_mb_s
         if not free.devices:
             return
+
+        def slowed(jobs: int) -> float:
+            return 1.0 - throughput(jobs)
+
         devices = in_order(free.devices, facts.links) if len(free.devices) > 1 else free.devices
         rows = [
-            (d.share, d.memory_gib, d.device.packs_gib, d.foreign_gib, d.sm, d.jobs)
+            (d.share, d.memory_gib, d.device.packs_gib, d.foreign_gib, d.sm, slowed(d.jobs))
             for d in devices
         ]
         self._devices[:, column, : len(rows)] = np.array(rows).T

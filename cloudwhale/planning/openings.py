@@ -37,7 +37,7 @@ FILTER_OF: tuple[int | None, ...] = (
 
 Marks: TypeAlias = NDArray[np.uint8]
 
-BLOCK = 1 << 18
+BLOCK = 1 << 16
 """Devices that are looked at in one go, times requests: more would leave the processor's cache."""
 
 
@@ -67,20 +67,27 @@ class Openings:
         """Return which devices have room for a request; the last axis is the device."""
         gpus, columns = self._asks.gpus, self._columns
         share, least = gpus.share[requests][..., None], gpus.least_gib[requests][..., None]
-        takes = taken_gib(share, least, columns.packs_gib[at])
-        found: Bools = (columns.share[at] + DUST >= share) & (columns.gpu_gib[at] + DUST >= takes)
+        takes = taken_gib(share, least, columns.packs_gib.take(at, axis=0))
+        found: Bools = columns.share.take(at, axis=0) + DUST >= share
+        found &= columns.gpu_gib.take(at, axis=0) + DUST >= takes
         found &= self.suits(requests, at)
         return found
 
     def suits(self, requests: Ints, at: Ints) -> Bools:
         """Return which devices a request could run on if they were free."""
-        return self._asks.gpus.suits[requests[..., None], self._columns.kind[at]]
+        table = self._asks.gpus.suits
+        kind = self._columns.kind.take(at, axis=0)
+        found: Bools = table.reshape(-1).take(requests[..., None] * table.shape[1] + kind)
+        return found
 
     def fits(self, needs: Ints, at: Ints) -> Bools:
         """Return where needs fit as far as CPU, memory, disk and devices go."""
         asks, columns = self._asks, self._columns
         gpu = asks.of_gpu[needs]
-        found: Bools = self.count[gpu[:, None], at[None, :]] >= asks.gpus.count[gpu][:, None]
+        opened = self.count.take(gpu, axis=0)
+        if len(at) < self._columns.size:
+            opened = opened.take(at, axis=1)
+        found: Bools = opened >= asks.gpus.count[gpu].astype(np.int16)[:, None]
         room = np.maximum(0.0, columns.amounts[:, at]) + DUST
         for wanted, free in zip((asks.cpu, asks.memory, asks.disk), room, strict=True):
             found &= wanted[needs][:, None] <= free
@@ -114,6 +121,13 @@ class RulesHere:
         self.of_need = np.array(of_need, dtype=np.int64)
         self.unready = np.array([[_unready(song, has) for song in songs] for has in (False, True)])
         """What the node's state says, as a number of `CODES`, by whether a need has secrets."""
+
+        secrets = np.array([bool(need.spec.secrets) for need in needs], dtype=np.int64)
+        self.allowed_row = 2 * self.of_need + secrets
+        self.allowed = np.array(
+            [(row == 0) & (state == 0) for row in self.forbids for state in self.unready]
+        ).reshape(-1, len(songs))
+        """Whether neither rules nor the node's state forbid, by `allowed_row` and node."""
 
     def _row(self, need: Need) -> Marks:
         spec = need.spec.but(where=need.spec.where.but(not_on=()))

@@ -12,7 +12,6 @@ from cloudwhale.planning.asks import Asks, taken_gib
 from cloudwhale.planning.columns import Columns, Floats, Ints
 from cloudwhale.planning.needs import Need
 from cloudwhale.planning.scoring import IMAGE_GIB, INPUT_GIB, NETWORK_MB_S, Song
-from cloudwhale.planning.speeds import BESIDE_A_NEIGHBOUR
 from cloudwhale.planning.usual import SLACK, Kind
 from cloudwhale.spi.policy import Room
 
@@ -52,13 +51,17 @@ class Likings:
 
     def found(self, needs: Ints, nodes: Ints) -> Floats:
         """Return how many of its likings each need finds on a node."""
-        found: Floats = self._found[self._of[needs], nodes]
+        found: Floats = self._found.reshape(-1).take(self._flat(needs, nodes))
         return found
 
     def fetch_s(self, needs: Ints, nodes: Ints) -> Floats:
         """Return how long the rest takes to fetch."""
-        found: Floats = self._fetch_gib[self._of[needs], nodes] * 1024 / self._mb_s[nodes]
-        return found
+        gib: Floats = self._fetch_gib.reshape(-1).take(self._flat(needs, nodes))
+        return gib * (1024 / self._mb_s).take(nodes)
+
+    def _flat(self, needs: Ints, nodes: Ints) -> Ints:
+        at: Ints = self._of.take(needs) * len(self._mb_s) + nodes
+        return at
 
 
 class Usable:
@@ -72,6 +75,7 @@ class Usable:
         self._worth = _singles([kind.weight * kind.gpus for kind in kinds])
         self._share = np.array([kind.gpu.share for kind in kinds])
         self._least = np.array([kind.gpu.memory_gib.least for kind in kinds])
+        self._per_share = 1.0 / self._share
         self._per_device = _singles([1.0 / kind.gpu.count for kind in kinds])
         self._per_cpu, self._any_cpu = _rates([kind.cpu for kind in kinds])
         self._per_gib, self._any_memory = _rates([kind.memory_gib for kind in kinds])
@@ -98,27 +102,33 @@ class Usable:
     def lost(self, places: Places, share: Floats, taken: Floats, cpu_and_memory: Floats) -> Floats:
         """Return what the usual jobs could use less; `share` and `taken` of each device."""
         columns, at = self._columns, places.columns
-        gone = self._on_device[at, places.first]
-        (shared,) = np.nonzero((share < 1.0) & (places.count > 0))
+        first = at * columns.width + places.first
+        gone = self._on_device.reshape(-1, len(self._worth)).take(first, axis=0)
+        (shared,) = np.nonzero((share < 1.0) & (share > 0.0))
         if len(shared):
-            given = at[shared], places.first[shared]
+            given = first.take(shared)
             gone[shared] -= self._copies_on(
-                columns.share[given] - share[shared],
-                columns.gpu_gib[given] - taken[shared],
-                columns.packs_gib[given],
-                columns.kind[given],
+                columns.share.reshape(-1).take(given) - share.take(shared),
+                columns.gpu_gib.reshape(-1).take(given) - taken.take(shared),
+                columns.packs_gib.reshape(-1).take(given),
+                columns.kind.reshape(-1).take(given),
             )
-        gone *= places.count[:, None]
-        copies = self._copies[at] - gone
-        cpu, memory = columns.cpu[at] - cpu_and_memory[0], columns.memory[at] - cpu_and_memory[1]
-        lost: Floats = self._gpus[at] - self._usable(copies, cpu, memory)
+        gone *= places.count.astype(np.float32)[:, None]
+        copies = self._copies.take(at, axis=0)
+        copies -= gone
+        cpu = columns.cpu.take(at) - cpu_and_memory[0]
+        memory = columns.memory.take(at) - cpu_and_memory[1]
+        lost: Floats = self._gpus.take(at) - self._usable(copies, cpu, memory)
         return lost
 
     def _copies_on(self, share: Floats, gib: Floats, packs_gib: Floats, kind: Ints) -> Singles:
         needed = taken_gib(self._share, self._least, packs_gib[..., None])
-        copies = np.minimum(share[..., None] / self._share, gib[..., None] / needed)
-        found = np.maximum(0.0, np.floor(copies + SLACK)) * self._suits[kind]
-        singles: Singles = found.astype(np.float32)
+        copies = np.minimum(share[..., None] * self._per_share, gib[..., None] / needed)
+        copies += SLACK
+        np.floor(copies, out=copies)
+        np.maximum(copies, 0.0, out=copies)
+        copies *= self._suits.take(kind, axis=0)
+        singles: Singles = copies.astype(np.float32)
         return singles
 
     def _usable(self, copies: Singles, cpu: Floats, memory: Floats) -> Floats:
@@ -143,45 +153,45 @@ class Rooms:
     def of(self, places: Places, found: Floats, fetch_s: Floats) -> Room:
         """Return the rooms of places as one room of arrays."""
         asks, columns, needs, at = self._asks, self._columns, places.needs, places.columns
-        given, has_gpu = (at, places.first), places.count > 0
-        request = asks.of_gpu[needs]
-        share = np.where(has_gpu, asks.gpus.share[request], 0.0)
-        taken = taken_gib(share, asks.gpus.least_gib[request], columns.packs_gib[given])
-        taken = np.where(has_gpu, taken, 0.0)
-        throughput = np.where(has_gpu, BESIDE_A_NEIGHBOUR ** columns.jobs[given], 1.0)
-        row, kind = asks.of_speeds[needs], np.where(has_gpu, columns.kind[given], -1)
-        speed = asks.speeds[row, kind]
-        run_s = asks.length_s[needs] / np.where(has_gpu, speed, 1.0) / throughput
-        soonest_s = asks.length_s[needs] / np.where(has_gpu, asks.speeds[row, -1], 1.0)
-        wants = np.array([asks.cpu[needs], asks.memory[needs]])
+        first = at * columns.width + places.first
+        has_gpu, share = asks.has_gpu.take(needs), asks.share.take(needs)
+        packs_gib = columns.packs_gib.reshape(-1).take(first)
+        taken = taken_gib(share, asks.least_gib.take(needs), packs_gib)
+        throughput = 1.0 - has_gpu * columns.slowed.reshape(-1).take(first)
+        row = asks.of_speeds.take(needs) * asks.speeds.shape[1]
+        speed = asks.speeds.reshape(-1).take(row + columns.kind.reshape(-1).take(first))
+        fastest = asks.speeds[:, -1].take(asks.of_speeds.take(needs))
+        length_s = asks.length_s.take(needs)
+        run_s = length_s / (speed * throughput)
+        wants = np.array([asks.cpu.take(needs), asks.memory.take(needs)])
         amounts = dict(
             wants_cpu=wants[0],
             wants_memory_gib=wants[1],
-            wants_disk_gib=asks.disk[needs],
+            wants_disk_gib=asks.disk.take(needs),
             wants_gpus=places.count * share,
             wants_gpu_gib=places.count * taken,
-            wants_disk_io_mb_s=asks.disk_io[needs],
-            wants_network_mb_s=asks.network[needs],
-            cpu=columns.all_cpu[at],
-            memory_gib=columns.all_memory[at],
-            disk_gib=columns.all_disk[at],
-            gpus=columns.all_gpus[at],
-            free_cpu=columns.cpu[at],
-            free_memory_gib=columns.memory[at],
-            free_disk_gib=columns.disk[at],
-            free_gpus=columns.free_gpus[at],
-            gpu_gib=columns.all_gpu_gib[at],
-            free_gpu_gib=columns.free_gpu_gib[at],
-            free_disk_io_mb_s=columns.disk_io[at],
-            free_network_mb_s=columns.network[at],
+            wants_disk_io_mb_s=asks.disk_io.take(needs),
+            wants_network_mb_s=asks.network.take(needs),
+            cpu=columns.all_cpu.take(at),
+            memory_gib=columns.all_memory.take(at),
+            disk_gib=columns.all_disk.take(at),
+            gpus=columns.all_gpus.take(at),
+            free_cpu=columns.cpu.take(at),
+            free_memory_gib=columns.memory.take(at),
+            free_disk_gib=columns.disk.take(at),
+            free_gpus=columns.free_gpus.take(at),
+            gpu_gib=columns.all_gpu_gib.take(at),
+            free_gpu_gib=columns.free_gpu_gib.take(at),
+            free_disk_io_mb_s=columns.disk_io.take(at),
+            free_network_mb_s=columns.network.take(at),
             done_s=fetch_s + run_s,
-            soonest_s=soonest_s,
+            soonest_s=length_s / fastest,
             run_s=run_s,
-            busy_s=columns.busy_s[at],
-            needs=asks.likes[needs],
+            busy_s=columns.busy_s.take(at),
+            needs=asks.likes.take(needs),
             found=found,
             throughput=throughput,
-            sm=np.where(has_gpu, columns.sm[given], 0.0),
+            sm=has_gpu * columns.sm.reshape(-1).take(first),
             lost_gpus=self._usable.lost(places, share, taken, wants),
         )
         return Room(**cast(dict[str, float], amounts))

@@ -17,8 +17,11 @@ from cloudwhale.planning.openings import Openings, RulesHere
 from cloudwhale.planning.rooms import Likings, Places, Rooms, Usable
 from cloudwhale.planning.scoring import RIVALS_KEPT, Song, seen_by
 
-BLOCK = 256
+BLOCK = 64
 """Needs that are looked at in one go: more would not fit into the processor's cache."""
+
+PAIRS = 8192
+"""Places that are scored in one go, for the same reason."""
 
 
 class Sight:
@@ -141,13 +144,24 @@ class Sight:
             yield Scored.model_construct(placement=placement, scores=scores_by_name, total=total)
 
     def _scores(self, needs: Ints, nodes: Ints) -> list[Floats]:
+        if len(needs) <= PAIRS:
+            return self._scores_of_block(needs, nodes)
+        blocks = [
+            self._scores_of_block(needs[start : start + PAIRS], nodes[start : start + PAIRS])
+            for start in range(0, len(needs), PAIRS)
+        ]
+        return [np.concatenate(parts) for parts in zip(*blocks, strict=True)]
+
+    def _scores_of_block(self, needs: Ints, nodes: Ints) -> list[Floats]:
         at = self._columns_of(needs, nodes)
-        request = self.asks.of_gpu[needs]
         gpus, openings = self.asks.gpus, self.openings
-        most = np.minimum(gpus.most[request], openings.count[request, at])
-        count = np.where(gpus.count[request] > 0, most, 0)
-        places = Places(needs, at, openings.first[request, at].astype(np.int64), count)
-        return self._judged(self._rooms, places, nodes)
+        request = self.asks.of_gpu.take(needs)
+        flat = request * self.columns.size + at
+        opened = openings.count.reshape(-1).take(flat).astype(np.int64)
+        has_gpu = gpus.count.take(request) > 0
+        count = np.minimum(gpus.most.take(request), opened) * has_gpu
+        first = openings.first.reshape(-1).take(flat).astype(np.int64)
+        return self._judged(self._rooms, Places(needs, at, first, count), nodes)
 
     def _judged(self, rooms: Rooms, places: Places, nodes: Ints) -> list[Floats]:
         found = self._likings.found(places.needs, nodes)
@@ -167,9 +181,9 @@ class Sight:
         return found
 
     def _allowed(self, needs: Ints, nodes: Ints) -> Bools:
-        rules, secrets = self.rules, self.asks.has_secrets[needs]
-        found: Bools = rules.forbids[rules.of_need[needs]][:, nodes] == 0
-        found &= rules.unready[secrets][:, nodes] == 0
+        rules = self.rules
+        allowed = rules.allowed.take(rules.allowed_row.take(needs), axis=0)
+        found: Bools = allowed if len(nodes) == len(self.ground.songs) else allowed[:, nodes]
         return found
 
     def _columns_of(self, needs: Ints, nodes: Ints) -> Ints:

@@ -21,8 +21,7 @@ def most(one: float, other: float) -> float:
 
 def share(some: float) -> float:
     """Return an amount cut to [0, 1]."""
-    space = _space(some, 1.0)
-    return min(1.0, max(0.0, some)) if space is None else _as_amount(space.clip(some, 0.0, 1.0))
+    return least(most(some, 0.0), 1.0)
 
 
 def part(some: float, whole: float) -> float:
@@ -30,10 +29,9 @@ def part(some: float, whole: float) -> float:
     space = _space(some, whole)
     if space is None:
         return min(1.0, max(0.0, some / whole)) if whole > 0 else 1.0
-    if space.all(whole > 0):
-        return _as_amount(space.clip(some / whole, 0.0, 1.0))
-    divided = some / space.where(whole > 0, whole, 1.0)
-    return _as_amount(space.clip(space.where(whole > 0, divided, 1.0), 0.0, 1.0))
+    # Much cheaper than a choice for each element: 1 where there is nothing, 0 elsewhere.
+    is_nothing = _as_amount(space.asarray(whole <= 0, dtype=float))
+    return most(share(some / (whole + is_nothing)), is_nothing)
 
 
 def _space(one: Any, other: Any) -> Any:
