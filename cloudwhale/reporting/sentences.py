@@ -69,7 +69,7 @@ def gave_way(job: Job) -> int:
     return max(0, job.interruptions - job.retries - job.grows)
 
 
-def reason_of(event: e.OfJob) -> Reason | None:
+def reason_of(event: e.OfJob | e.Noted) -> Reason | None:
     """Return the reason that an event carries, if it carries one."""
     found = getattr(event, "reason", None)
     return found if isinstance(found, Reason) else None
