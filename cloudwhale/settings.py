@@ -103,7 +103,7 @@ class Settings(Value):
     """Memory of this host that jobs may use; None: all."""
     labels: dict[str, str] = {}
     """What jobs may ask of this host with `where`; in the environment `rack=a,disk=fast`."""
-    order: str = "priority"
+    order: str = "whale"
     """Policy that says which job is planned first."""
     score: str = "best-fit"
     """Policy that says which of the places that fit is best."""
