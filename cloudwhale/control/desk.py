@@ -11,7 +11,7 @@ from cloudwhale import plugins
 from cloudwhale.clock import SystemClock
 from cloudwhale.control.store import open_store
 from cloudwhale.control.store.opening import database_url
-from cloudwhale.host import HostOptions, as_arguments, facts
+from cloudwhale.host import Counted, HostOptions, as_arguments, facts
 from cloudwhale.mailbox.objects import StoreObjects, open_objects
 from cloudwhale.planning.planner import Policies
 from cloudwhale.planning.rules import Patience, Rules
@@ -77,7 +77,7 @@ def providers(settings: Settings) -> Mapping[str, Provider]:
         "local": local(
             home=settings.home,
             node=node_name(settings),
-            facts=lambda: facts(settings.home, options),
+            facts=Counted(lambda: facts(settings.home, options), SystemClock()),
             options=[f"--lease-s={settings.attempt_lease_s}", *as_arguments(options)],
         )
     }

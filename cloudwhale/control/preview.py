@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Literal
 
 from cloudwhale.control import desk as desks
+from cloudwhale.control.recounted import recounted
 from cloudwhale.control.submission import FILE_ORDER_S
 from cloudwhale.model import plan as p
 from cloudwhale.model.job import Job, JobSpec
@@ -77,11 +78,14 @@ Fate = p.Place | p.Hold | p.GiveUp | p.Park | p.Explain
 
 
 def _with_this_host(desk: desks.Desk, world: World) -> World:
-    """Add this host when its agent never reported, as its provider describes it."""
+    """Add this host as its provider describes it, where its agent has not said so itself."""
     nodes = dict(world.nodes)
     for name, provider in desks.providers(desk.settings).items():
         for machine in provider.machines():
-            if machine.node not in nodes and machine.facts is not None:
+            known = nodes.get(machine.node)
+            if known is not None:
+                nodes[machine.node] = recounted(known, machine, name)
+            elif machine.facts is not None:
                 nodes[machine.node] = Node(id=machine.node, facts=machine.facts, provider=name)
     sightings = {name: Sighting(node=name, heard_at=world.now) for name in nodes}
     return replace(world, nodes=nodes, sightings=sightings)

@@ -7,6 +7,7 @@ from cloudwhale.control.arrivals import Arrivals, Found
 from cloudwhale.control.clocks import Clocks
 from cloudwhale.control.effects import Effect, Key
 from cloudwhale.control.gaps import Gaps
+from cloudwhale.control.recounted import recounted
 from cloudwhale.control.reports import Reading
 from cloudwhale.mailbox.box import Box, inbox_from
 from cloudwhale.mailbox.objects import Objects
@@ -197,7 +198,7 @@ class Watcher:
         self._alive[node] = True
 
     def machines_came(self, seen: Machines, world: World, now: Instant) -> Sequence[e.Event]:
-        """Return events for owned machines that were not known yet."""
+        """Return events for owned machines that were not known yet, or are others now."""
         self._unseen.discard(Key("look", seen.provider))
         events: list[e.Event] = []
         for machine in seen.machines:
@@ -207,7 +208,12 @@ class Watcher:
                 # It came by itself before; from now on it is started when it is needed.
                 node = known.but(provider=seen.provider)
                 events.append(e.NodeJoined(at=now, node=node))
-            elif known is None and machine.facts is not None:
+            elif known is not None:
+                # While an agent runs there, it tells what has changed.
+                sleeps = machine.state == "gone"
+                node = recounted(known, machine, seen.provider) if sleeps else known
+                events += [] if node is known else [e.NodeJoined(at=now, node=node)]
+            elif machine.facts is not None:
                 node = Node(id=machine.node, facts=machine.facts, provider=seen.provider)
                 events.append(e.NodeJoined(at=now, node=node))
         return events

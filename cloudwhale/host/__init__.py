@@ -1,6 +1,7 @@
 """This host: what it has for jobs, what its user says of it, what its drivers tell."""
 
 from cloudwhale.host.containers import check_docker, images_here, runtimes
+from cloudwhale.host.counted import Counted
 from cloudwhale.host.facts import facts
 from cloudwhale.host.gpus import check_gpus
 from cloudwhale.host.groups import Hierarchies, text_of
@@ -15,6 +16,7 @@ from cloudwhale.host.options import (
 
 __all__ = [
     "AS_IT_IS",
+    "Counted",
     "Hierarchies",
     "HostOptions",
     "add_arguments",

@@ -5,7 +5,6 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -98,16 +97,12 @@ class LocalProvider:
     def _place(self) -> Path:
         return self._home / "nodes" / self._node
 
-    @cached_property
-    def _facts(self) -> Facts:
-        return self._count()
-
     def _machine(self) -> Machine:
         child = self._child_lives()  # collects it when it has ended
         state: Literal["starting", "running", "gone"] = "starting" if child else "gone"
         if self._agent_lives():
             state = "running"
-        return Machine(id=self._node, node=self._node, state=state, facts=self._facts)
+        return Machine(id=self._node, node=self._node, state=state, facts=self._count())
 
     def _agent_lives(self) -> bool:
         return _is_held(self._place / "agent.lock")
@@ -167,7 +162,7 @@ class LocalProvider:
         )
 
     def _disk(self) -> Check:
-        free_gib = self._facts.disk_gib
+        free_gib = self._count().disk_gib
         says = f"{free_gib:.1f} GiB free in {self._home}"
         if free_gib < LEAST_FREE_GIB:
             remedy = "Free some, or set CLOUDWHALE_HOME to a folder on another disk."

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from dockerd import IMAGE, Dockerd, busybox_image
 from live_agent import LiveAgent, a_start, a_stop, until
+from shell import Shell
 from small_registry import Registry, docker_config, small_registry
 
 from cloudwhale.agent import images, pulling
@@ -99,6 +100,26 @@ def test_a_docker_that_comes_or_goes_later_is_noticed(
     assert [words.split(":")[0] for words in said] == [
         "Docker answers now", "Docker no longer answers",
     ]  # fmt: skip
+
+
+def test_a_host_whose_agent_sleeps_is_asked_for_docker_by_who_needs_it(
+    tmp_path: Path, own_dockerd: Dockerd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", own_dockerd.host)
+    shell = Shell(tmp_path)
+    try:
+        shell.write("plain.yaml", "name: plain\ncommand: 'true'\n")
+        shell.write("job.yaml", f"name: job\nimage: {IMAGE}\ncommand: echo ran\n")
+        assert shell("run", "-y", "plain.yaml").code == 0
+        refused = shell("run", "-y", "job.yaml")
+        assert (refused.code, "needs the container runtime" in refused.err) == (111, True)
+        own_dockerd.start(gpus=False)
+        own_dockerd.add_image()
+        until(lambda: not shell.processes(), "its agent has gone")
+        done = shell("run", "-y", "job.yaml")
+        assert (done.code, "ran" in done.out) == (0, True), done
+    finally:
+        shell.close()
 
 
 # -- images ----------------------------------------------------------------------------------

@@ -1,6 +1,8 @@
 """What a controller hears: agents that come by themselves, documents that never come, clocks."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
 
 from makers import a_job, a_node, a_world, placed
 
@@ -12,7 +14,7 @@ from cloudwhale.mailbox.box import inbox_from
 from cloudwhale.mailbox.documents import AnyReport, Heartbeat, Joined, Left
 from cloudwhale.mailbox.objects import StoreObjects, open_objects
 from cloudwhale.model import event as e
-from cloudwhale.model.node import Facts, NodeState
+from cloudwhale.model.node import Facts, Node, NodeState
 from cloudwhale.model.reason import Code
 from cloudwhale.model.units import Instant
 from cloudwhale.model.world import World
@@ -123,6 +125,25 @@ def test_the_machine_of_a_provider_is_not_taken_for_a_newcomer() -> None:
     (event,) = ears.watcher.machines_came(seen, ears.world, 100.0)
     assert isinstance(event, e.NodeJoined) and event.node.provider == "local"
     assert [ears.kinds(100.0 + tick) for tick in range(12)] == [[]] * 12
+
+
+def test_a_machine_whose_agent_sleeps_is_as_its_provider_says() -> None:
+    ears = Ears()
+    docked = FACTS.but(cpu=99.0, runtimes=("process", "container"), images=("a:1",))
+
+    def came(state: Literal["running", "gone"], provider: str = "local") -> list[e.Event]:
+        machines = (Machine(id="host", node="host", state=state, facts=docked),)
+        return list(ears.watcher.machines_came(Machines(provider, machines), ears.world, 200.0))
+
+    known = Node(id="host", facts=FACTS, provider="local", agent="host-1", joined_at=100.0)
+    ears.world = replace(ears.world, nodes={"host": known})
+    assert came("running") == came("gone", "other") == []
+    (event,) = came("gone")
+    assert isinstance(event, e.NodeJoined)
+    facts = FACTS.but(runtimes=docked.runtimes, images=docked.images)
+    assert event.node == known.but(facts=facts)
+    ears.world = replace(ears.world, nodes={"host": event.node})
+    assert came("gone") == []
 
 
 def test_who_reports_from_a_removed_node_is_a_stranger() -> None:
