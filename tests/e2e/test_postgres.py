@@ -57,18 +57,29 @@ def team(postgres: Server, postgres_url: str) -> Team:
 
 
 def controller(shell: Shell, team: Team) -> "subprocess.Popen[str]":
-    """Start a controller that holds the lock before anybody else does."""
+    """Start a controller that holds the lock before anybody else does, and has begun to work."""
     before = team.epoch()
     process = shell.start("controller")
     until("its epoch", lambda: team.epoch() == before + 1)
+    hear(process, "working on the queue")
     return process
+
+
+def hear(process: "subprocess.Popen[str]", words: str) -> str:
+    """Read what a process prints up to some words; fail when it ends without them."""
+    assert process.stdout is not None
+    heard = ""
+    while words not in heard:
+        line = process.stdout.readline()
+        assert line, f"it ended before it said {words!r}: {heard}"
+        heard += line
+    return heard
 
 
 def waiting(shell: Shell) -> "subprocess.Popen[str]":
     """Start a controller that waits for the lock."""
     process = shell.start("controller")
-    assert process.stdout is not None
-    assert "waiting: pid " in process.stdout.readline()
+    hear(process, "waiting: pid ")
     return process
 
 
@@ -120,12 +131,7 @@ def test_a_run_outlasts_a_server_that_goes_away_for_a_while(shell: Shell, team: 
     )
     until("it runs", lambda: "running" in shell.states().values())
     team.open_to_all(False)
-    assert run.stdout is not None
-    seen = ""
-    while "waiting: " not in seen:
-        line = run.stdout.readline()
-        assert line, seen
-        seen += line
+    seen = hear(run, "waiting: ")
     gate.touch()
     team.open_to_all(True)
     out, _ = run.communicate(timeout=60)
@@ -153,10 +159,7 @@ def test_the_log_of_a_controller_shows_no_password(
     shell = Shell(tmp_path, {"CLOUDWHALE_CPU": "1", "CLOUDWHALE_DATABASE": url})
     process = controller(shell, team)
     team.open_to_all(False)
-    assert process.stdout is not None
-    seen = ""
-    while "controller waits: " not in seen:
-        seen += process.stdout.readline()
+    seen = hear(process, "controller waits: ")
     team.open_to_all(True)
     until("it goes on", lambda: team.epoch() == 2)
     process.terminate()
