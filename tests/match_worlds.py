@@ -25,9 +25,7 @@ CARDS = {
     "A100-80GB": 80.0, "L40S": 48.0, "H100-80GB": 80.0,
 }  # fmt: skip
 
-SHAPES = [
-    (card, count, cpu) for card in CARDS for count, cpu in ((1, 16.0), (2, 32.0), (4, 64.0), (8, 128.0))
-]  # fmt: skip
+SHAPES = [(card, count, 16.0 * count) for card in CARDS for count in (1, 2, 4, 8)]
 """32 shapes: card, how many, CPUs; 8 GiB of memory for each CPU."""
 
 
@@ -66,9 +64,14 @@ def _node(number: int, draw: random.Random) -> Node:
     card, count, cpu = SHAPES[number % len(SHAPES)]
     name = f"node-{number:04}"
     devices = tuple(
-        Device(id=f"{name}-gpu-{n}", model=card, memory_gib=CARDS[card], usable_gib=CARDS[card] * 0.98)
+        Device(
+            id=f"{name}-gpu-{n}",
+            model=card,
+            memory_gib=CARDS[card],
+            usable_gib=CARDS[card] * 0.98,
+        )
         for n in range(count)
-    )  # fmt: skip
+    )
     facts = Facts(
         cpu=cpu, memory_gib=8 * cpu, disk_gib=2000.0, devices=devices,
         disk_io_mb_s=2000.0, network_mb_s=1200.0,

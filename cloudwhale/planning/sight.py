@@ -20,6 +20,9 @@ from cloudwhale.planning.scoring import RIVALS_KEPT, Song, seen_by
 BLOCK = 64
 """Needs that are looked at in one go: more would not fit into the processor's cache."""
 
+SEATS = 512
+"""Seats whose rivals are found in one go."""
+
 PAIRS = 8192
 """Places that are scored in one go, for the same reason."""
 
@@ -93,14 +96,13 @@ class Sight:
         """Return the best three places on other nodes that each of the seated could have."""
         found: list[tuple[Scored, ...]] = []
         nodes = np.arange(len(self.ground.songs))
-        for start in range(0, len(seats), BLOCK):
-            some = seats[start : start + BLOCK]
+        for start in range(0, len(seats), SEATS):
+            some = seats[start : start + SEATS]
             needs = np.array([seat.need for seat in some])
             distinct, of = np.unique(needs, return_inverse=True)
             totals = self.totals(distinct, nodes)[of]
             totals[np.arange(len(some)), [seat.node for seat in some]] = -np.inf
-            order = np.argsort(-totals, axis=1, kind="stable")[:, :RIVALS_KEPT]
-            is_place = np.take_along_axis(totals, order, axis=1) > -np.inf
+            order, is_place = _best_of(totals, RIVALS_KEPT)
             rows, which = np.nonzero(is_place)
             places = iter(self._places(needs[rows], order[rows, which]))
             found += [tuple(islice(places, count)) for count in is_place.sum(axis=1).tolist()]
@@ -193,6 +195,21 @@ class Sight:
             second = len(self.ground.songs) + number
             at = np.where((nodes == node) & self.barred[needs, number], second, at)
         return at
+
+
+def _best_of(totals: Floats, most: int) -> tuple[Ints, Bools]:
+    """Return the best nodes of each row, best first, and whether they are places at all.
+
+    Takes what it has found out of `totals`.
+    """
+    each = np.arange(len(totals))
+    order = np.zeros((len(totals), most), dtype=np.int64)
+    is_place = np.zeros(order.shape, dtype=np.bool_)
+    for rival in range(most):
+        order[:, rival] = totals.argmax(axis=1)
+        is_place[:, rival] = totals[each, order[:, rival]] > -np.inf
+        totals[each, order[:, rival]] = -np.inf
+    return order, is_place
 
 
 def _listed(numbers: Ints) -> list[int]:
