@@ -14,7 +14,9 @@ from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.holding import HEAD, Hold, Holding, holds, still_held
 from cloudwhale.planning.inventory import free_capacity
 from cloudwhale.planning.packing import Packed, Packing, pack
-from cloudwhale.planning.preempting import GivesWay, Promised, promised, who_gives_way
+from cloudwhale.planning.preempting import GivesWay, Preempting, who_gives_way
+from cloudwhale.planning.promising import Promised, promised
+from cloudwhale.planning.queue import earliest
 from cloudwhale.planning.refusals import Verdict
 from cloudwhale.planning.releases import Profile, Whole
 from cloudwhale.planning.reserving import kept_for
@@ -37,7 +39,7 @@ class Matched:
     first: frozenset[str]
     """Ids of those that went before all others because they had waited for too long."""
     look_again_at: Instant | None
-    """When a hold ends."""
+    """When a hold ends, or somebody may be stopped for another."""
 
 
 def matched(
@@ -71,19 +73,19 @@ def matched(
     held: tuple[Hold, ...] = ()
     if holds_pay:
         held = holds(packed.places, _ahead(classes, packed), after, whole, reserved)
-    give_way: tuple[GivesWay, ...] = ()
+    made = Preempting()
     if rules.preempt:
         nowhere = _nowhere(packed, room)
-        give_way = who_gives_way(nowhere, rules.preempt_after_s, after, whole, reserved)
+        made = who_gives_way(nowhere, rules.preempt_after_s, after, whole, reserved)
     waits = {hold.job.id for hold in held}
     return Matched(
         places=tuple(pair for pair in packed.places if pair[0].id not in waits),
         holds=held,
-        gives_way=give_way,
+        gives_way=made.gives_way,
         refused=tuple(pair for pair in packed.refused if pair[0].id not in room.waits),
         reserved=None if kept is None else (kept.reservation.job, kept.says),
         first=frozenset(job.id for job in old.first),
-        look_again_at=waiting.until,
+        look_again_at=earliest(waiting.until, made.look_again_at),
     )
 
 

@@ -1,8 +1,8 @@
 """Who gives way to whom: jobs of a lower class are stopped for one that would wait too long."""
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from itertools import combinations
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations, islice
 
 from cloudwhale.model.job import Job, JobState, Placement
 from cloudwhale.model.reason import Code, Reason
@@ -10,7 +10,7 @@ from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.planning.aging import went_first
 from cloudwhale.planning.fit import fit
 from cloudwhale.planning.inventory import Free, Reservation
-from cloudwhale.planning.releases import Profile, Whole, asked
+from cloudwhale.planning.releases import Profile, Start, Whole, asked
 from cloudwhale.planning.reserving import clock
 from cloudwhale.spi.policy import priority_class
 
@@ -21,6 +21,8 @@ LOOKED_AT = 8
 EXACT = 3
 """Victims up to which the cheapest set is found by trying all sets of the cheapest CHEAPEST."""
 CHEAPEST = 12
+LEAST_S: Seconds = 1.0
+"""Nothing is looked at again sooner, when nothing happens."""
 CPU_JOB = 0.1
 """Devices that a job without any counts for."""
 PAYS = 2.0
@@ -67,48 +69,11 @@ class GivesWay:
 
 
 @dataclass(frozen=True, slots=True)
-class Promised:
-    """Waiting jobs that others have given way to."""
+class Preempting:
+    """What a round does to make room, and when time alone would change it."""
 
-    first: tuple[Job, ...] = ()
-    """They go before all others."""
-    reserved: Mapping[str, Reservation] = field(default_factory=dict[str, Reservation])
-    """The room that is still being made, by node."""
-    waits: frozenset[str] = frozenset()
-    """Ids of those whose room is still being made."""
-
-
-def promised(ready: Iterable[Job], profile: Profile, whole: Whole) -> Promised:
-    """Return the jobs that room was or is being made for; it goes to nobody else."""
-    waiting = [j for j in ready if j.reason is not None and j.reason.code is Code.MAKES_ROOM]
-    waiting.sort(key=lambda job: (-priority_class(job.spec.priority), job.submitted_at, job.id))
-    reserved: dict[str, Reservation] = {}
-    first: list[Job] = []
-    waits: list[str] = []
-    for job in waiting:
-        nodes = [name for name in whole.nodes(job) if name not in reserved]
-        if any(isinstance(fit(asked(job), profile.free[name]), Placement) for name in nodes):
-            first.append(job)
-            continue
-        found = next((r for name in nodes if (r := _coming(job, name, profile)) is not None), None)
-        if found is not None:
-            reserved[found.node] = found
-            first.append(job)
-            waits.append(job.id)
-    return Promised(tuple(first), reserved, frozenset(waits))
-
-
-def _coming(job: Job, node: str, profile: Profile) -> Reservation | None:
-    """Return the room that jobs leave which are stopping already, if it suffices."""
-    free = profile.free[node]
-    for other in profile.jobs_on(node):
-        if other.wish is not None and other.placement is not None:
-            free = free.more(other.wants, other.placement)
-    placement = fit(asked(job), free)
-    if not isinstance(placement, Placement):
-        return None
-    left = free.less(job.wants, placement)
-    return Reservation(node=node, start_at=profile.now, job=job.id, left=left)
+    gives_way: tuple[GivesWay, ...] = ()
+    look_again_at: Instant | None = None
 
 
 def who_gives_way(
@@ -117,7 +82,7 @@ def who_gives_way(
     profile: Profile,
     whole: Whole,
     reserved: Mapping[str, Reservation],
-) -> tuple[GivesWay, ...]:
+) -> Preempting:
     """Return who is stopped for whom, for the first of the jobs that fit nowhere.
 
     `after_s`: nobody is stopped who has run for less, and for nobody who starts within that time.
@@ -126,9 +91,9 @@ def who_gives_way(
     """
     found: list[GivesWay] = []
     closed: set[str] = set()
-    for number, job in enumerate(job for job in waiting if priority_class(job.spec.priority)):
-        if number >= LOOKED_AT or len(found) >= BENEFICIARIES:
-            break
+    again: list[Instant] = []
+    above_batch = (job for job in waiting if priority_class(job.spec.priority))
+    for job in islice(above_batch, LOOKED_AT):
         nodes = [
             name
             for name in whole.nodes(job)
@@ -136,19 +101,45 @@ def who_gives_way(
         ]
         start = profile.earliest(job, nodes)
         if start is not None and start.at <= profile.now + after_s:
+            again.append(max(start.at, profile.now + LEAST_S))  # it may not come
             continue
-        best: GivesWay | None = None
-        saved_s = None if start is None else (start.at - profile.now) * _devices(job) / PAYS
-        for node in nodes:
-            bound_s = saved_s if best is None else best.cost_s
-            victims = _cheapest(job, _Room(profile, node, job, after_s), bound_s)
-            if victims:
-                cost_s = sum(cost(victim, profile.now) for victim in victims)
-                best = GivesWay(job, node, victims, cost_s, None if start is None else start.at)
+        best = _best(job, start, [_Room(profile, name, job, after_s) for name in nodes])
         if best is not None:
             found.append(best)
             closed.add(best.node)
-    return tuple(found)
+        else:
+            again += _grown_up(job, nodes, after_s, profile)
+        if len(found) == BENEFICIARIES:
+            break
+    return Preempting(tuple(found), min(again, default=None))
+
+
+def _best(job: Job, start: Start | None, rooms: Iterable["_Room"]) -> GivesWay | None:
+    """Return the cheapest way to let the job in; None when none pays."""
+    best: GivesWay | None = None
+    for room in rooms:
+        bound_s: Seconds | None = None
+        if best is not None:
+            bound_s = best.cost_s
+        elif start is not None:
+            bound_s = (start.at - room.now) * _devices(job) / PAYS
+        victims = _cheapest(job, room, bound_s)
+        if victims:
+            cost_s = sum(cost(victim, room.now) for victim in victims)
+            until = None if start is None else start.at
+            best = GivesWay(job, room.base.node.id, victims, cost_s, until)
+    return best
+
+
+def _grown_up(
+    job: Job, nodes: Iterable[str], after_s: Seconds, profile: Profile
+) -> Iterator[Instant]:
+    """Yield when jobs that are too young now may be stopped for this one."""
+    for node in nodes:
+        for other in profile.jobs_on(node):
+            if other.started_at is not None and other.started_at + after_s > profile.now:
+                if gives_way(other, job, after_s, other.started_at + after_s):
+                    yield other.started_at + after_s
 
 
 class _Room:
@@ -235,7 +226,7 @@ def gives_way(victim: Job, job: Job, after_s: Seconds, now: Instant) -> bool:
         and victim.spec.preemptible
         and priority_class(victim.spec.priority) < priority_class(job.spec.priority)
         and victim.started_at is not None
-        and now - victim.started_at >= after_s
+        and now >= victim.started_at + after_s
         and not went_first(victim)
     )
 

@@ -16,7 +16,8 @@ from cloudwhale.model.node import Node
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.inventory import Reservation, free_capacity
-from cloudwhale.planning.preempting import Promised, promised, who_gives_way
+from cloudwhale.planning.preempting import Preempting, who_gives_way
+from cloudwhale.planning.promising import Promised, promised
 from cloudwhale.planning.releases import Profile, Whole
 from cloudwhale.planning.reserving import nothing
 
@@ -52,9 +53,16 @@ def who(
     jobs: list[Job], waiting: list[Job], nodes: list[Node] | None = None,
     reserved: dict[str, Reservation] | None = None,
 ) -> list[tuple[str, list[str]]]:  # fmt: skip
+    found = asked(jobs, waiting, nodes, reserved)
+    return [(each.job.id, sorted(v.id for v in each.victims)) for each in found.gives_way]
+
+
+def asked(
+    jobs: list[Job], waiting: list[Job], nodes: list[Node] | None = None,
+    reserved: dict[str, Reservation] | None = None,
+) -> Preempting:  # fmt: skip
     profile, whole = scene(jobs, nodes or [a_node(cpu=4.0)])
-    found = who_gives_way(waiting, AFTER_S, profile, whole, reserved or {})
-    return [(each.job.id, sorted(v.id for v in each.victims)) for each in found]
+    return who_gives_way(waiting, AFTER_S, profile, whole, reserved or {})
 
 
 def test_the_cheapest_of_one_size_gives_way() -> None:
@@ -138,6 +146,17 @@ def test_nobody_is_stopped_when_that_costs_more_than_it_saves() -> None:
     assert who([jobs[0].but(checkpoint=victim("w", 4.0, 10.0).checkpoint)], [urgent()]) == [
         ("urgent", ["v"])
     ]
+
+
+def test_a_victim_that_is_too_young_is_looked_at_again_when_it_is_not() -> None:
+    young = victim("v", 4.0, 10.0).but(started_at=NOW - 20)
+    found = asked([young, victim("firm", 0.5, preemptible=False)], [urgent()])
+    assert found == Preempting((), NOW + 40)
+
+
+def test_a_start_that_should_come_soon_is_looked_at_again_when_it_should_have_come() -> None:
+    ending = victim("ending", 4.0, 10.0, duration_s=NOW + 20, max_duration_s=NOW + 20)
+    assert asked([ending], [urgent()]) == Preempting((), NOW + 20)
 
 
 def test_each_waiting_job_gets_a_node_of_its_own() -> None:
