@@ -1,7 +1,7 @@
 """Finds agents that have come by themselves: a new folder below `inbox/` in which one is heard."""
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from pydantic import ValidationError
@@ -36,10 +36,21 @@ class Arrivals:
         self._silent: dict[str, int] = {}
         self._looked_at: Instant | None = None
 
-    def followed(self, known: Collection[str]) -> list[str]:
-        """Return the names to read that are no known nodes; what became one is not ours more."""
-        self._followed -= set(known)
+    @property
+    def followed(self) -> list[str]:
+        """Return the names to read that are no known nodes."""
         return sorted(self._followed)
+
+    def let_go(self, known: Collection[str], heard_at: Mapping[str, Instant], now: Instant) -> None:
+        """Follow no longer what became a node, or whose agent was heard and has fallen silent.
+
+        An agent that says something again is found again.
+        """
+        self._followed = {
+            name
+            for name in self._followed
+            if name not in known and now - heard_at.get(name, now) <= FRESH_S
+        }
 
     def look(self, known: Iterable[str], now: Instant) -> Effect | None:
         """Return the look for new agents when one is due; `known` need none."""

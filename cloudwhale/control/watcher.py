@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from cloudwhale.control.arrivals import Arrivals, Found
 from cloudwhale.control.clocks import Clocks
 from cloudwhale.control.effects import Effect, Key
-from cloudwhale.control.gaps import Gaps
+from cloudwhale.control.missing import Missing
 from cloudwhale.control.recounted import recounted
 from cloudwhale.control.reports import Reading
 from cloudwhale.mailbox.box import Box, inbox_from
@@ -62,7 +62,7 @@ class Watcher:
     ) -> None:
         self._objects = objects
         self._arrivals = Arrivals(objects)
-        self._gaps = Gaps()
+        self._missing = Missing()
         self._clocks = Clocks(skew_s)
         self._providers = providers
         self._read_to = dict(read_to)
@@ -99,7 +99,8 @@ class Watcher:
         known = [node.id for node in nodes]
         if rung or self._read_at is None or now - self._read_at >= READ_EVERY_S:
             self._read_at = now
-            names = known + self._arrivals.followed({*known, *self._alive})
+            self._arrivals.let_go({*known, *self._alive}, self._heard_at, now)
+            names = known + self._arrivals.followed
             effects += [self._read(name, now) for name in names]
         if self.is_informed:  # so that the names of providers' machines are known
             arrivals = self._arrivals.look({*known, *self._alive}, now)
@@ -116,8 +117,8 @@ class Watcher:
 
     def _read(self, node: str, now: Instant) -> Effect:
         box, first = inbox_from(self._objects, node), self._read_to.get(node, 0) + 1
-        may_pass = self._gaps.may_pass(node, first, now)
-        must_look = self._gaps.must_look(node, self._heard_at.get(node, now), now)
+        may_pass = self._missing.may_pass(node, first, now)
+        must_look = self._missing.must_look(node, self._heard_at.get(node, now), now)
 
         def read() -> Mail:
             later = None
@@ -151,7 +152,7 @@ class Watcher:
         known = self._read_to.get(mail.node, 0)
         fresh = mail.bodies[max(0, len(mail.bodies) - (mail.last - known)) :]
         empty_at = self._empty_at.get(mail.node)
-        self._note_gap(mail, known, now)
+        self._note_missing(mail, known, now)
         if len(mail.bodies) == READ_AT_ONCE:
             self._read_at = None  # there may be more
         else:
@@ -175,11 +176,11 @@ class Watcher:
             events.append(e.Read(at=now, node=mail.node, number=mail.last))
         return events
 
-    def _note_gap(self, mail: Mail, known: int, now: Instant) -> None:
+    def _note_missing(self, mail: Mail, known: int, now: Instant) -> None:
         if mail.bodies:
-            self._gaps.read(mail.node)
+            self._missing.read(mail.node)
         elif mail.later is not None:
-            self._gaps.looked(mail.node, known + 1, mail.later, now)
+            self._missing.looked(mail.node, known + 1, mail.later, now)
 
     def _off_clock(
         self, mail: Mail, reading: Reading, empty_at: Instant | None, now: Instant

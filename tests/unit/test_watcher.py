@@ -7,7 +7,7 @@ from typing import Literal
 from makers import a_job, a_node, a_world, placed
 
 from cloudwhale.control.arrivals import Found
-from cloudwhale.control.effects import Effect
+from cloudwhale.control.effects import Effect, Key
 from cloudwhale.control.reports import Reading
 from cloudwhale.control.watcher import Machines, Mail, Watcher
 from cloudwhale.mailbox.box import inbox_from
@@ -110,6 +110,20 @@ def test_an_agent_that_comes_back_under_a_forgotten_name_is_found() -> None:
     ears.say("old", joined(10_001.0, "old-2"))
     assert [*ears.kinds(10_005.0), *ears.kinds(10_006.0)][-1] == "node-joined"
     assert ears.world.nodes["old"].agent == "old-2"
+
+
+def test_a_stranger_that_falls_silent_is_read_no_more_until_it_speaks() -> None:
+    ears = Ears()
+
+    def is_read(now: Instant) -> bool:
+        ears.listen(now)
+        return Key("read", "old") in [look.key for look in ears.watcher.looks([], now, rung=True)]
+
+    ears.say("old", beat(100.0))
+    assert is_read(100.0) and is_read(101.0) and is_read(185.0)
+    assert not is_read(200.0)
+    ears.say("old", beat(210.0))
+    assert is_read(210.0)
 
 
 def test_a_folder_that_is_no_name_of_a_node_is_left_alone() -> None:

@@ -6,7 +6,7 @@ LOOK_S: Seconds = 30.0  # three heartbeats late: is anything behind what is miss
 SURE_S: Seconds = 10.0  # a shared folder may show a document later than the one after it
 
 
-class Gaps:
+class Missing:
     """Remembers which inboxes have a later document than the one that is waited for.
 
     An agent writes one document after the other, so what is missing then was deleted.
