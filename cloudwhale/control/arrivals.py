@@ -25,6 +25,8 @@ class Found:
     """Names whose agents say something now."""
     silent: dict[str, int]
     """Names with the number of their newest document: agents that are gone."""
+    at: Instant
+    """When it was looked for."""
 
 
 class Arrivals:
@@ -32,7 +34,8 @@ class Arrivals:
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
-        self._followed: set[str] = set()
+        self._followed: dict[str, Instant] = {}
+        """Since when, by name."""
         self._silent: dict[str, int] = {}
         self._looked_at: Instant | None = None
 
@@ -47,9 +50,9 @@ class Arrivals:
         An agent that says something again is found again.
         """
         self._followed = {
-            name
-            for name in self._followed
-            if name not in known and now - heard_at.get(name, now) <= FRESH_S
+            name: since
+            for name, since in self._followed.items()
+            if name not in known and now - max(since, heard_at.get(name, since)) <= FRESH_S
         }
 
     def look(self, known: Iterable[str], now: Instant) -> Effect | None:
@@ -67,7 +70,7 @@ class Arrivals:
 
     def came(self, found: Found) -> None:
         """Follow those that are heard, until their nodes are known."""
-        self._followed |= set(found.heard)
+        self._followed |= dict.fromkeys(found.heard, found.at)
         self._silent |= found.silent
         for name in found.heard:
             self._silent.pop(name, None)
@@ -85,7 +88,7 @@ class Arrivals:
                 heard.append(name)
             else:
                 quiet[name] = number
-        return Found(tuple(heard), quiet)
+        return Found(tuple(heard), quiet, now)
 
 
 def _is_fresh(body: bytes | None, now: Instant) -> bool:
