@@ -3,7 +3,7 @@
     python tests/benchmarks/match.py [--one-by-one] [--json]
 
 Whole rounds of the planner, in CPU seconds of one core: the median of several seeds, each once in
-a process of its own and with reasons for everybody, which is the dearest round there is. The way that
+a process of its own and with reasons for everybody: the dearest round there is. The way that
 was before, one demand after another without arrays, stands beside it where it ends soon enough.
 """
 
