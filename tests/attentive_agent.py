@@ -7,7 +7,7 @@ from cloudwhale.agent.__main__ import main
 
 if __name__ == "__main__":
     with (
-        patch("cloudwhale.agent.docker_sight.LOOK_EVERY_S", 0.0),
-        patch("cloudwhale.agent.docker_sight.LOOK_AGAIN_S", 0.1),
+        patch("cloudwhale.agent.containers.docker_sight.LOOK_EVERY_S", 0.0),
+        patch("cloudwhale.agent.containers.docker_sight.LOOK_AGAIN_S", 0.1),
     ):
         sys.exit(main())

@@ -22,7 +22,7 @@ from typing import NoReturn
 
 import pytest
 
-from cloudwhale.agent.docker_client import docker_client
+from cloudwhale.agent.containers.client import docker_client
 from cloudwhale.agent.shim_processes import adopt_orphans
 from cloudwhale.clock import SystemClock, wait
 from cloudwhale.host.containers import images_here

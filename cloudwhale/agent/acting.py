@@ -6,8 +6,8 @@ from functools import partial
 from typing import TypeAlias
 
 from cloudwhale.agent import actions, closing, launching, peaks, preparing, remains, seen
+from cloudwhale.agent.containers.fetching import fetched
 from cloudwhale.agent.entries import End
-from cloudwhale.agent.fetching import fetched
 from cloudwhale.agent.leases import signal_number
 from cloudwhale.agent.pool import Pool
 from cloudwhale.agent.seen import Key

@@ -10,7 +10,7 @@ from typing import Any
 
 from cloudwhale.agent.attempts import AttemptFolder
 from cloudwhale.agent.cgroups import Groups
-from cloudwhale.agent.containers import Containers
+from cloudwhale.agent.containers.runtime import Containers
 from cloudwhale.agent.leases import told_of_lease
 from cloudwhale.agent.plain_processes import PlainProcesses
 from cloudwhale.mailbox.documents import StartOrder

@@ -5,9 +5,10 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
-from cloudwhale.agent import containers, shim
+from cloudwhale.agent import shim
 from cloudwhale.agent import shim_processes as processes
 from cloudwhale.agent.attempts import AttemptFolder, Pids
+from cloudwhale.agent.containers import runtime as containers
 from cloudwhale.clock import wait
 from cloudwhale.model.units import Seconds
 

@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from cloudwhale.agent import actions, attempts, closing, containers, docker_sight, seen
+from cloudwhale.agent import actions, attempts, closing, seen
 from cloudwhale.agent.acting import Acting
 from cloudwhale.agent.cgroups import groups
+from cloudwhale.agent.containers import docker_sight
+from cloudwhale.agent.containers import runtime as containers
 from cloudwhale.agent.duty import duty, wakes_at
 from cloudwhale.agent.eyes import Eyes
 from cloudwhale.agent.gpu_sight import proven

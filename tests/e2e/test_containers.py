@@ -12,8 +12,8 @@ from dockerd import IMAGE, Dockerd
 from live_agent import LiveAgent, a_start, a_stop, until
 
 from cloudwhale.agent.attempts import AttemptFolder
-from cloudwhale.agent.container_settings import name_of
-from cloudwhale.agent.docker_client import docker_client
+from cloudwhale.agent.containers.client import docker_client
+from cloudwhale.agent.containers.settings import name_of
 from cloudwhale.agent.launching import CONTAINERS, NORMAL, description, launch
 from cloudwhale.mailbox.documents import (
     AttemptEnded,

@@ -11,10 +11,10 @@ from live_agent import LiveAgent, a_start, a_stop, until
 from shell import Shell
 from small_registry import Registry, docker_config, small_registry
 
-from cloudwhale.agent import images, pulling
-from cloudwhale.agent.container_settings import name_of
-from cloudwhale.agent.docker_client import DockerTrouble
-from cloudwhale.agent.images import Fetching, ImageRefused, fetch
+from cloudwhale.agent.containers import images, pulling
+from cloudwhale.agent.containers.client import DockerTrouble
+from cloudwhale.agent.containers.images import Fetching, ImageRefused, fetch
+from cloudwhale.agent.containers.settings import name_of
 from cloudwhale.agent.pool import THREADS
 from cloudwhale.clock import SystemClock
 from cloudwhale.mailbox.documents import Noticed, Remark

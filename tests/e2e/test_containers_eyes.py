@@ -10,7 +10,7 @@ from fake_gpus import FakeGpus
 from live_agent import CLOCK, LiveAgent, a_start, a_stop, until
 from shell import Shell
 
-from cloudwhale.agent.container_settings import name_of
+from cloudwhale.agent.containers.settings import name_of
 from cloudwhale.mailbox.documents import AttemptEnded, Heartbeat, StartOrder
 from cloudwhale.model.node import Device
 

@@ -12,12 +12,12 @@ import pytest
 from live_agent import a_start, until
 
 from cloudwhale.agent.attempts import AttemptFolder
-from cloudwhale.agent.container_box import Box
-from cloudwhale.agent.container_end import Traces, judged, unborn
-from cloudwhale.agent.container_process import first_process
-from cloudwhale.agent.container_settings import container, labels_of, name_of
-from cloudwhale.agent.docker_client import NotThere, trouble
-from cloudwhale.agent.images import ImageRefused, registry_of
+from cloudwhale.agent.containers.box import Box
+from cloudwhale.agent.containers.client import NotThere, trouble
+from cloudwhale.agent.containers.end import Traces, judged, unborn
+from cloudwhale.agent.containers.images import ImageRefused, registry_of
+from cloudwhale.agent.containers.process import first_process
+from cloudwhale.agent.containers.settings import container, labels_of, name_of
 from cloudwhale.agent.launching import NORMAL, description, runtime_of
 from cloudwhale.agent.shim_causes import cause, gpu_out_of_memory
 from cloudwhale.host.containers import answer, check_docker, images_here

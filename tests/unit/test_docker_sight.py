@@ -6,8 +6,8 @@ import pytest
 from live_agent import until
 from orders import FACTS, KEY, an_exit
 
-from cloudwhale.agent import docker_sight
-from cloudwhale.agent.docker_sight import LOOK_EVERY_S, DockerSight, is_doubtful
+from cloudwhale.agent.containers import docker_sight
+from cloudwhale.agent.containers.docker_sight import LOOK_EVERY_S, DockerSight, is_doubtful
 from cloudwhale.agent.pool import Pool
 from cloudwhale.agent.seen import CannotStart, Over, Runtimes, Seen
 

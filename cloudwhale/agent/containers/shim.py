@@ -1,6 +1,6 @@
 """The shim of a job in a container: starts it, watches it and writes its exit record.
 
-Run as `python -P -m cloudwhale.agent.container_shim ATTEMPT_FOLDER` by the agent, with the job's
+Run as `python -P -m cloudwhale.agent.containers.shim ATTEMPT_FOLDER` by the agent, with the job's
 description as JSON on its standard input, so that secrets are never on a disk. What it promises
 is what every shim promises (`spi/runtime`).
 """
@@ -15,7 +15,7 @@ def main(folder: str) -> int:
     text = shim.told()
     if not shim.begins(folder):
         return 0
-    from cloudwhale.agent.container_job import ContainerJob
+    from cloudwhale.agent.containers.job import ContainerJob
     from cloudwhale.agent.shim_json import decoded
     from cloudwhale.clock import SystemClock
 

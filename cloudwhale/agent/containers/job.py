@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from cloudwhale.agent import shim_files as files
-from cloudwhale.agent.container_box import Box
-from cloudwhale.agent.container_end import End, Traces, judged, unborn
-from cloudwhale.agent.container_process import FirstProcess, first_process
-from cloudwhale.agent.container_settings import container, name_of
-from cloudwhale.agent.docker_client import DockerTrouble, docker_client
+from cloudwhale.agent.containers.box import Box
+from cloudwhale.agent.containers.client import DockerTrouble, docker_client
+from cloudwhale.agent.containers.end import End, Traces, judged, unborn
+from cloudwhale.agent.containers.process import FirstProcess, first_process
+from cloudwhale.agent.containers.settings import container, name_of
 from cloudwhale.agent.shim_json import encoded
 from cloudwhale.agent.shim_lease import LOOK_EVERY_S as LEASE_EVERY_S
 from cloudwhale.agent.shim_lease import Lease

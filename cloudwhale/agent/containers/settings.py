@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cloudwhale.agent.container_script import SCRIPT, SHELL, SOME_GPUS
-from cloudwhale.agent.docker_client import Docker
+from cloudwhale.agent.containers.client import Docker
+from cloudwhale.agent.containers.script import SCRIPT, SHELL, SOME_GPUS
 
 HOME, NODE, JOB, ATTEMPT = (f"cloudwhale.{word}" for word in ("home", "node", "job", "attempt"))
 """Labels; nothing that is secret, as everybody who may ask Docker can read them."""

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from cloudwhale.agent.docker_client import DockerTrouble, docker_client
+from cloudwhale.agent.containers.client import DockerTrouble, docker_client
 from cloudwhale.clock import wait
 from cloudwhale.model.units import Seconds
 from cloudwhale.spi.clock import Clock

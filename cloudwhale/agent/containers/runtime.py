@@ -9,12 +9,12 @@ from pathlib import Path
 from urllib.parse import quote
 
 from cloudwhale.agent.attempts import AttemptFolder
-from cloudwhale.agent.container_settings import ATTEMPT, HOME, JOB, home_of, labels_of
-from cloudwhale.agent.docker_client import DockerTrouble, NotThere, docker_client
+from cloudwhale.agent.containers.client import DockerTrouble, NotThere, docker_client
+from cloudwhale.agent.containers.settings import ATTEMPT, HOME, JOB, home_of, labels_of
 from cloudwhale.host.containers import answer
 from cloudwhale.model.units import Seconds
 
-SHIM = "cloudwhale.agent.container_shim"
+SHIM = "cloudwhale.agent.containers.shim"
 ANSWERS_WITHIN_S: Seconds = 10.0
 
 

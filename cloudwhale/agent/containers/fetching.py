@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from cloudwhale.agent.docker_client import DockerTrouble
-from cloudwhale.agent.images import BYTES_PER_MIB, Fetching, fetch
+from cloudwhale.agent.containers.client import DockerTrouble
+from cloudwhale.agent.containers.images import BYTES_PER_MIB, Fetching, fetch
 from cloudwhale.agent.seen import CannotStart
 from cloudwhale.agent.shim_log import Segments
 from cloudwhale.agent.underway import Tools, Underway

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from cloudwhale.agent import shim_causes as causes
-from cloudwhale.agent.container_script import SHELL, SOME_GPUS
-from cloudwhale.agent.container_settings import gpus_visible
+from cloudwhale.agent.containers.script import SHELL, SOME_GPUS
+from cloudwhale.agent.containers.settings import gpus_visible
 from cloudwhale.agent.shim_files import is_full
 from cloudwhale.agent.shim_oom import KILLED
 from cloudwhale.agent.shim_oom import SAYS as STARVED

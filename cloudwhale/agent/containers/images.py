@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cloudwhale.agent.docker_client import Docker, DockerTrouble, NotThere, docker_client
-from cloudwhale.agent.pulling import Pull, Stalled, Unwanted
+from cloudwhale.agent.containers.client import Docker, DockerTrouble, NotThere, docker_client
+from cloudwhale.agent.containers.pulling import Pull, Stalled, Unwanted
 from cloudwhale.clock import wait
 from cloudwhale.model.units import Seconds
 from cloudwhale.spi.clock import Clock

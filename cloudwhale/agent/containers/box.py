@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from cloudwhale.agent.container_script import NOTES, OUTPUT, SECRETS
+from cloudwhale.agent.containers.script import NOTES, OUTPUT, SECRETS
 from cloudwhale.agent.shim_files import PIPE_BYTES, READ_BYTES, enlarge
 
 

@@ -1,0 +1,1 @@
+"""Jobs in containers: from an image to an exit record, by Docker."""
