@@ -13,6 +13,7 @@ from cloudwhale.planning.fit import fit
 from cloudwhale.planning.inventory import Reservation
 from cloudwhale.planning.releases import Profile, Start, Whole, asked, run_s
 from cloudwhale.planning.reserving import reservation_of
+from cloudwhale.spi.policy import priority_class
 
 HEAD = 16
 """Jobs that are looked at in a round, first first."""
@@ -47,11 +48,12 @@ class Holding:
 
 
 def still_held(
-    ready: Iterable[Job], profile: Profile, whole: Whole, taken: Collection[str]
+    ready: Sequence[Job], profile: Profile, whole: Whole, taken: Collection[str]
 ) -> Holding:
     """Return which jobs wait on; a hold that has run out, or pays no more, is over.
 
-    `taken`: nodes that are kept for others.
+    `taken`: nodes that are kept for others. What a waiting job of a higher class could use is not
+    waited for either.
     """
     free: list[Job] = []
     reserved: dict[str, Reservation] = {}
@@ -60,13 +62,21 @@ def still_held(
         if job.held_until is None or profile.now >= job.held_until:
             free.append(job)  # all but a few
             continue
-        start = _awaited(job, profile, whole, {*taken, *reserved})
+        closed = {*taken, *reserved, *_of_higher_class(job, ready, whole)}
+        start = _awaited(job, profile, whole, closed)
         if start is None:
             free.append(job)
             continue
         reserved[start.node] = reservation_of(job, start)
         ends.append(job.held_until)
     return Holding(tuple(free), reserved, min(ends, default=None))
+
+
+def _of_higher_class(job: Job, ready: Iterable[Job], whole: Whole) -> Iterator[str]:
+    own = priority_class(job.spec.priority)
+    above = (other for other in ready if priority_class(other.spec.priority) > own)
+    for other in islice(above, HEAD):
+        yield from whole.nodes(other)
 
 
 def _awaited(job: Job, profile: Profile, whole: Whole, taken: Collection[str]) -> Start | None:

@@ -107,6 +107,14 @@ def test_a_hold_is_over_when_the_better_place_comes_too_late_after_all() -> None
     assert places(planned(a_moment(on_fast(90_000.0), held))) == {"w": "slow"}
 
 
+def test_a_hold_is_over_when_somebody_of_a_higher_class_could_use_the_place() -> None:
+    held = waiting(submitted_at=0.0).but(held_until=NOW + 900)
+    urgent = waiting("urgent", priority=90, resources=wants(cpu=9), submitted_at=NOW)
+    able = urgent.but(spec=urgent.spec.but(resources=wants(cpu=8)))
+    assert places(planned(a_moment(on_fast(600.0), held, urgent))) == {}
+    assert places(planned(a_moment(on_fast(600.0), held, able)))["w"] == "slow"
+
+
 def test_two_jobs_do_not_wait_for_one_place() -> None:
     jobs = [waiting("a"), waiting("b", submitted_at=NOW + 1)]
     nodes = [FAST, SLOW, SLOW.but(id="slow-2")]
