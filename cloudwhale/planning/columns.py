@@ -21,6 +21,12 @@ DeviceKind: TypeAlias = tuple[str, float]
 """Model and nominal memory: what decides whether a device suits a job."""
 
 
+def listed(numbers: Ints) -> list[int]:
+    """Return numbers as Python's own."""
+    found: list[int] = numbers.tolist()
+    return found
+
+
 class Columns:
     """What is free in each song; devices lie in the order in which a job would try them."""
 

@@ -114,7 +114,7 @@ def _changes(seat: Seat, ranks: Collection[int], board: Board) -> Iterator[Chang
 
 def _gains(change: Change, ground: Ground) -> bool:
     """Carry out a change that makes the sum of scores larger; else leave all as it was."""
-    seat, target, other = change
+    seat, target, _ = change
     nodes = (seat.node, target)
     before = sum(ground.worth(node) for node in nodes)
     old = [ground.seats[node] for node in nodes]

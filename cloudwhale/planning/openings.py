@@ -77,7 +77,8 @@ class Openings:
         """Return which devices a request could run on if they were free."""
         table = self._asks.gpus.suits
         kind = self._columns.kind.take(at, axis=0)
-        found: Bools = table.reshape(-1).take(requests[..., None] * table.shape[1] + kind)
+        place: Ints = requests[..., None] * table.shape[1] + kind
+        found: Bools = table.reshape(-1).take(place)
         return found
 
     def fits(self, needs: Ints, at: Ints) -> Bools:

@@ -158,11 +158,12 @@ class Rooms:
         packs_gib = columns.packs_gib.reshape(-1).take(first)
         taken = taken_gib(share, asks.least_gib.take(needs), packs_gib)
         throughput = 1.0 - has_gpu * columns.slowed.reshape(-1).take(first)
-        row = asks.of_speeds.take(needs) * asks.speeds.shape[1]
-        speed = asks.speeds.reshape(-1).take(row + columns.kind.reshape(-1).take(first))
+        row: Ints = asks.of_speeds.take(needs) * asks.speeds.shape[1]
+        kind: Ints = columns.kind.reshape(-1).take(first)
+        speed: Floats = asks.speeds.reshape(-1).take(row + kind)
         fastest = asks.speeds[:, -1].take(asks.of_speeds.take(needs))
         length_s = asks.length_s.take(needs)
-        run_s = length_s / (speed * throughput)
+        run_s: Floats = length_s / (speed * throughput)
         wants = np.array([asks.cpu.take(needs), asks.memory.take(needs)])
         amounts = dict(
             wants_cpu=wants[0],

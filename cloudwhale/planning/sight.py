@@ -11,7 +11,7 @@ from cloudwhale.model.node import Device
 from cloudwhale.model.plan import Scored
 from cloudwhale.model.reason import Refusal
 from cloudwhale.planning.asks import Asks
-from cloudwhale.planning.columns import Bools, Columns, Floats, Ints
+from cloudwhale.planning.columns import Bools, Columns, Floats, Ints, listed
 from cloudwhale.planning.ground import Ground, Seat
 from cloudwhale.planning.openings import Openings, RulesHere
 from cloudwhale.planning.rooms import Likings, Places, Rooms, Usable
@@ -55,8 +55,8 @@ class Sight:
 
     def look_again(self, nodes: Ints) -> None:
         """Take over the songs of nodes that have changed."""
-        at = nodes.tolist()
-        for node in nodes.tolist():
+        at = listed(nodes)
+        for node in listed(nodes):
             song = self.ground.songs[node]
             self.columns.write(node, song.free, song.busy_s)
             if song.left is not None:
@@ -123,9 +123,8 @@ class Sight:
         opened, most = self.openings.opened(request, at), self.asks.gpus.most[request]
         first = opened & (opened.cumsum(axis=1) <= most[:, None])
         found: list[Placement] = []
-        for row, (need, node, column) in enumerate(
-            zip(*map(_listed, (needs, nodes, at)), strict=True)
-        ):
+        rows = zip(listed(needs), listed(nodes), listed(at), strict=True)
+        for row, (need, node, column) in enumerate(rows):
             song, ids = self.ground.songs[node], self.columns.ids[column]
             place: Placement | Refusal
             if self.columns.is_plain[column]:
@@ -212,16 +211,11 @@ def _best_of(totals: Floats, most: int) -> tuple[Ints, Bools]:
     return order, is_place
 
 
-def _listed(numbers: Ints) -> list[int]:
-    listed: list[int] = numbers.tolist()
-    return listed
-
-
 def _given(needs: Ints, at: Ints, placements: Sequence[Placement], columns: Columns) -> Places:
     """Return the places of needs in columns with the devices that were given."""
     firsts = [
         columns.ids[column].index(one.devices[0]) if one.devices else 0
-        for column, one in zip(at.tolist(), placements, strict=True)
+        for column, one in zip(listed(at), placements, strict=True)
     ]
     counts = [len(one.devices) for one in placements]
     return Places(needs, at, np.array(firsts), np.array(counts))
