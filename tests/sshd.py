@@ -72,12 +72,76 @@ class Machine:
         """Plug it in again."""
         run("ip", "link", "set", self.link, "up")
 
+    @property
+    def data(self) -> Path:
+        """The data folder of its user, in which an agent is installed."""
+        return self.folder / "data" / "cloudwhale"
+
+    def forget(self) -> None:
+        """Be a machine on which nobody works, or ever did; what was installed stays there."""
+        self.mend()
+        sshd = None if self.sshd is None else self.sshd.pid
+        until(partial(self._ended, sshd), f"nobody works on {self.name}")
+        for folder in (self.data / "nodes", self.folder / "config"):
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _ended(self, but: int | None = None) -> bool:
+        """Kill what lives in the namespace, ours alone; say whether nothing does."""
+        pids = [pid for pid in self.pids() if pid != but]
+        for pid in pids:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        return not pids
+
+    def end(self) -> None:
+        """Switch it off for good."""
+        until(self._ended, f"nothing of {self.name} lives")
+        if self.sshd is not None:
+            self.sshd.wait()
+        subprocess.run(["ip", "link", "del", self.link], check=False, capture_output=True)
+        subprocess.run(["ip", "netns", "del", self.net], check=False, capture_output=True)
+
     def pids(self) -> list[int]:
         """Return the processes of the machine."""
         done = subprocess.run(
             ["ip", "netns", "pids", self.net], capture_output=True, text=True, check=False
         )
         return [int(word) for word in done.stdout.split()]
+
+
+@dataclass(frozen=True)
+class Client:
+    """What one user's ssh knows: the machines' addresses and keys, and its own key."""
+
+    folder: Path
+
+    def environment(self) -> dict[str, str]:
+        """Return what makes `ssh` this user's own."""
+        return {"PATH": f"{self.folder}:{os.environ['PATH']}"}
+
+    def forget_key_of(self, machine: Machine) -> None:
+        """Make a machine's key unknown."""
+        rows = self._known.read_text().splitlines(keepends=True)
+        self._known.write_text("".join(row for row in rows if machine.address not in row))
+
+    def mistake_key_of(self, machine: Machine, public_key: Path) -> None:
+        """Know another key of a machine than it has."""
+        self.forget_key_of(machine)
+        with self._known.open("a") as known:
+            known.write(_known_as(machine, public_key))
+
+    def come_with(self, key: Path) -> None:
+        """Use another key of one's own from now on."""
+        config = self.folder / "config"
+        rows = config.read_text().splitlines()
+        rows = [row for row in rows if not row.strip().startswith("IdentityFile")]
+        config.write_text("\n".join([*rows, f"  IdentityFile {key}", ""]))
+
+    @property
+    def _known(self) -> Path:
+        return self.folder / "known_hosts"
 
 
 @dataclass
@@ -96,13 +160,33 @@ class Lab:
         """Our own address, as the machines see it."""
         return f"{self.net}.1"
 
-    def environment(self) -> dict[str, str]:
-        """Return what makes `ssh` the user's own, with the configuration of this lab."""
-        return {"PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}"}
+    @property
+    def key(self) -> Path:
+        """The key that the machines let in."""
+        return self.folder / "user"
+
+    @property
+    def stranger(self) -> Path:
+        """A key that nobody knows."""
+        return self.folder / "stranger"
+
+    def forget(self) -> None:
+        """Be as new, but for what is installed on the machines."""
+        for machine in self.machines.values():
+            machine.forget()
+        self.close_store()
+
+    def close_store(self) -> None:
+        """End the object store."""
+        if self.store is not None:
+            self.store.kill()
+            self.store.wait()
+            self.store = None
 
     def bucket(self) -> dict[str, str]:
         """Start an object store that the machines reach by network; return its environment."""
         note = self.folder / "port"
+        note.unlink(missing_ok=True)
         self.store = subprocess.Popen(
             [sys.executable, str(Path(small_s3.__file__)), self.address, str(note)]
         )
@@ -114,12 +198,28 @@ class Lab:
             file.write_text("".join(f"{name}={value}\n" for name, value in told.items()))
         return told
 
-    def forget_key_of(self, name: str) -> None:
-        """Make a machine's key unknown."""
-        known = self.folder / "known_hosts"
-        rows = known.read_text().splitlines(keepends=True)
-        address = self.machines[name].address
-        known.write_text("".join(row for row in rows if address not in row))
+    def client(self, folder: Path) -> Client:
+        """Make a folder with a user's ssh in it, who knows all machines."""
+        folder.mkdir()
+        config, known = "", ""
+        for name, machine in self.machines.items():
+            config += f"Host {name}\n  HostName {machine.address}\n  Port {PORT}\n"
+            known += _known_as(machine, machine.folder / "key.pub")
+        config += (
+            f"Host *\n  User root\n  IdentityFile {self.key}\n  IdentitiesOnly yes\n"
+            f"  UserKnownHostsFile {folder / 'known_hosts'}\n  GlobalKnownHostsFile /dev/null\n"
+        )
+        (folder / "config").write_text(config)
+        (folder / "known_hosts").write_text(known)
+        ssh = folder / "ssh"
+        ssh.write_text(f"#!/bin/sh\nexec {shutil.which('ssh')} -F '{folder / 'config'}' \"$@\"\n")
+        ssh.chmod(ssh.stat().st_mode | stat.S_IXUSR)
+        return Client(folder)
+
+
+def _known_as(machine: Machine, public_key: Path) -> str:
+    key = public_key.read_text().split()
+    return f"[{machine.address}]:{PORT} {key[0]} {key[1]}\n"
 
 
 @contextmanager
@@ -138,7 +238,6 @@ def lab(folder: Path) -> Iterator[Lab]:
         _keys(made)
         for number, letter in enumerate(LETTERS, 2):
             _machine(made, letter, f"{made.net}.{number}")
-        _client(made)
         yield made
     finally:
         _take_down(made)
@@ -195,46 +294,8 @@ def _machine(made: Lab, letter: str, address: str) -> None:
     until(lambda: "listening" in (folder / "sshd.log").read_text(), f"sshd of {machine.name}")
 
 
-def _client(made: Lab) -> None:
-    folder = made.folder
-    config, known = "", ""
-    for name, machine in made.machines.items():
-        config += f"Host {name}\n  HostName {machine.address}\n  Port {PORT}\n"
-        key = (machine.folder / "key.pub").read_text().split()
-        known += f"[{machine.address}]:{PORT} {key[0]} {key[1]}\n"
-    config += (
-        f"Host *\n  User root\n  IdentityFile {folder / 'user'}\n  IdentitiesOnly yes\n"
-        f"  UserKnownHostsFile {folder / 'known_hosts'}\n  GlobalKnownHostsFile /dev/null\n"
-    )
-    (folder / "ssh_config").write_text(config)
-    (folder / "known_hosts").write_text(known)
-    ssh = folder / "bin" / "ssh"
-    ssh.parent.mkdir()
-    ssh.write_text(f"#!/bin/sh\nexec {shutil.which('ssh')} -F '{folder / 'ssh_config'}' \"$@\"\n")
-    ssh.chmod(ssh.stat().st_mode | stat.S_IXUSR)
-
-
 def _take_down(made: Lab) -> None:
     for machine in made.machines.values():
-        until(partial(_killed, machine), f"nothing of {machine.name} lives")
-        if machine.sshd is not None:
-            machine.sshd.wait()
-        subprocess.run(["ip", "link", "del", machine.link], check=False, capture_output=True)
-        subprocess.run(["ip", "netns", "del", machine.net], check=False, capture_output=True)
-    if made.store is not None:
-        made.store.kill()
-        made.store.wait()
+        machine.end()
+    made.close_store()
     subprocess.run(["ip", "link", "del", made.mark], check=False, capture_output=True)
-
-
-def _killed(machine: Machine) -> bool:
-    """Kill what lives in a machine's namespace, ours alone; say whether nothing does."""
-    pids = machine.pids()
-    for pid in pids:
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
-    if machine.sshd is not None:
-        machine.sshd.poll()
-    return not pids

@@ -14,10 +14,11 @@ from cloudwhale.cli.output import is_terminal, say
 from cloudwhale.control.desk import Desk
 from cloudwhale.control.reaching import installing
 from cloudwhale.control.reaching.installing import Agent
-from cloudwhale.control.reaching.look import SKEW_S, Asked, Look, Unfit, look, words_for
+from cloudwhale.control.reaching.look import Asked, Look, Unfit, look, words_for
 from cloudwhale.control.reaching.ssh import Progress, Ssh, target
 from cloudwhale.control.reports import joined_node
 from cloudwhale.host import HostOptions, as_arguments, declared
+from cloudwhale.mailbox.claims import SKEW_S
 from cloudwhale.mailbox.documents import Joined
 from cloudwhale.model import event as e
 from cloudwhale.model.units import Seconds
@@ -116,7 +117,7 @@ def _look(desk: Desk, ssh: Ssh, wanted: Wanted, mailbox: str) -> Look:
 
 
 def _refuse_wrong_clock(ssh: Ssh, off_s: Seconds) -> None:
-    if off_s > SKEW_S:
+    if off_s > SKEW_S:  # its agent would refuse to work
         raise Unfit(
             f"the clock of {ssh.to} differs from this host's by {off_s:.0f} s",
             "Let both be set: `timedatectl set-ntp true`.",

@@ -17,7 +17,7 @@ from cloudwhale.mailbox.documents import REPORTS, Document, Left
 from cloudwhale.mailbox.objects import Objects
 from cloudwhale.model.units import Instant, Seconds
 
-SKEW_S: Seconds = 30.0  # how far an agent's clock and the store's may differ, architecture.md 5
+SKEW_S: Seconds = 30.0  # how far an agent's clock and the store's may differ
 
 
 class Claim(Document):

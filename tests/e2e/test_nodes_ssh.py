@@ -1,12 +1,15 @@
 """Other own servers, reached by a real ssh: added, used, drained, cut off, removed."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 import sshd
 from shell import Done, Shell, until
+
+from cloudwhale.control.store import open_store, sqlite_url
 
 WHY_NOT = sshd.why_not()
 pytestmark = [pytest.mark.sshd, pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)]
@@ -26,19 +29,33 @@ COUNTS = (
 )
 
 
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[sshd.Lab]:
-    """Give two machines."""
-    with sshd.lab(tmp_path / "lab") as made:
+@pytest.fixture(scope="module")
+def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[sshd.Lab]:
+    """Give two machines; what one test installs there, the next one finds, as people would."""
+    with sshd.lab(tmp_path_factory.mktemp("lab") / "lab") as made:
         yield made
 
 
 @pytest.fixture
-def shell(tmp_path: Path, lab: sshd.Lab) -> Iterator[Shell]:
-    """Give a shell whose mailbox is the folder that the machines share."""
+def lab(machines: sshd.Lab) -> Iterator[sshd.Lab]:
+    """Give the two machines without any node on them."""
+    yield machines
+    machines.forget()
+
+
+@pytest.fixture
+def client(tmp_path: Path, lab: sshd.Lab) -> sshd.Client:
+    """Give a user's ssh that knows the machines."""
+    return lab.client(tmp_path / "ssh")
+
+
+@pytest.fixture
+def shell(tmp_path: Path, lab: sshd.Lab, client: sshd.Client) -> Iterator[Shell]:
+    """Give a shell whose mailbox is a folder that the machines share."""
     (tmp_path / "user").mkdir()
+    mailbox = lab.shared / tmp_path.name
     made = Shell(
-        tmp_path / "user", {**lab.environment(), "CLOUDWHALE_MAILBOX": lab.shared.as_uri()}
+        tmp_path / "user", {**client.environment(), "CLOUDWHALE_MAILBOX": mailbox.as_uri()}
     )
     yield made
     made.close()
@@ -46,9 +63,9 @@ def shell(tmp_path: Path, lab: sshd.Lab) -> Iterator[Shell]:
 
 def add(shell: Shell, lab: sshd.Lab, letter: str = "a", *words: str) -> Done:
     """Add a machine as the node of its letter, in a rack of its letter."""
-    machine = lab.machines[f"gpu-{letter}"]
+    mailbox = lab.machines[f"gpu-{letter}"].mounted / shell.folder.parent.name
     return shell(
-        "nodes", "add", f"ssh://gpu-{letter}", "--mailbox-path", str(machine.mounted),
+        "nodes", "add", f"ssh://gpu-{letter}", "--mailbox-path", str(mailbox),
         "--node", f"n{letter}", "--label", f"rack={letter}", *words,
     )  # fmt: skip
 
@@ -56,6 +73,23 @@ def add(shell: Shell, lab: sshd.Lab, letter: str = "a", *words: str) -> Done:
 def nodes(shell: Shell) -> dict[str, dict[str, Any]]:
     """Return the known nodes by name."""
     return {node["id"]: node for node in shell("nodes", "--json").document["nodes"]}
+
+
+def state(shell: Shell, node: str) -> str:
+    """Return a node's state; looked up without a command, as waiting asks for it all the time."""
+    with closing(open_store(sqlite_url(shell.home), may_migrate=False)) as store:
+        return next((each.state.value for each in store.nodes() if each.id == node), "unknown")
+
+
+def saved(shell: Shell) -> int:
+    """Return how far the only job's newest checkpoint is, 0 for none."""
+    checkpoint = shell.jobs()[0].checkpoint
+    return 0 if checkpoint is None else int(checkpoint.name)
+
+
+def is_decided(shell: Shell, name: str) -> bool:
+    """Say whether a job has a reason to be as it is."""
+    return any(job.reason is not None for job in shell.jobs() if job.spec.name == name)
 
 
 def job(shell: Shell, name: str, command: str) -> None:
@@ -66,11 +100,12 @@ def job(shell: Shell, name: str, command: str) -> None:
 
 
 def test_a_server_is_added_used_and_drained(lab: sshd.Lab, shell: Shell) -> None:
-    would = add(shell, lab, "a", "--dry-run")
+    home = lab.machines["gpu-a"].folder / "new"
+    would = add(shell, lab, "a", "--home", str(home), "--dry-run")
     assert would.code == 0 and "would install our packages" in would.out, would.err
-    assert not (lab.machines["gpu-a"].folder / "data").exists(), "a dry run changes nothing"
+    assert not home.exists(), "a dry run changes nothing"
 
-    done = add(shell, lab)
+    done = add(shell, lab, "a", "--home", str(home))
     assert done.code == 0, done.err
     assert "na has joined" in done.out
     assert nodes(shell)["na"]["state"] == "ready"
@@ -80,12 +115,13 @@ def test_a_server_is_added_used_and_drained(lab: sshd.Lab, shell: Shell) -> None
     shell.until_state("where", "completed")
     said = shell("logs", "where").out
     assert lab.machines["gpu-a"].address in said, "it ran behind the machine's own address"
-    assert str(lab.machines["gpu-a"].folder / "data" / "cloudwhale" / "nodes" / "na") in said
+    assert str(home / "nodes" / "na") in said
 
     assert shell("nodes", "drain", "na").code == 0
     job(shell, "waits", "true")
-    until("na drains", lambda: nodes(shell)["na"]["state"] == "draining")
-    until("the job says why", lambda: "node-drains" in shell("explain", "waits").out)
+    assert nodes(shell)["na"]["state"] == "draining"
+    until("it was decided", lambda: is_decided(shell, "waits"))
+    assert "node-drains" in shell("explain", "waits").out
     assert shell.states()["waits"] == "pending"
     assert shell("nodes", "undrain", "na").code == 0
     shell.until_state("waits", "completed")
@@ -96,10 +132,10 @@ def test_a_server_is_upgraded_under_its_jobs_and_removed(lab: sshd.Lab, shell: S
     shell.start("controller")
     job(shell, "long", COUNTS)
     shell.until_state("long", "running")
-    until("it has counted", lambda: "at 3" in shell("logs", "long").out)
+    until("it has counted", lambda: saved(shell) >= 3)
     again = add(shell, lab)
     assert again.code == 0 and "restart the agent of na" in again.out, again.err
-    until("it counts on", lambda: "at 12" in shell("logs", "long").out)
+    until("it counts on", lambda: saved(shell) >= 12)
     assert shell.jobs()[0].attempt == 1, "the restart of its agent was no event for the job"
 
     refused = shell("nodes", "remove", "na")
@@ -111,7 +147,7 @@ def test_a_server_is_upgraded_under_its_jobs_and_removed(lab: sshd.Lab, shell: S
     assert shell.states()["long"] == "pending"
     assert shell.jobs()[0].checkpoint is not None, "it was saved"
     machine = lab.machines["gpu-a"]
-    place = str(machine.folder / "data")
+    place = str(machine.data)
     until(
         "its agent leaves",
         lambda: (
@@ -141,10 +177,12 @@ def test_a_second_machine_is_refused_the_name_of_the_first(lab: sshd.Lab, shell:
     assert set(nodes(shell)) >= {"na", "nb"}
 
 
-def test_a_machine_that_is_cut_off_is_lost_and_comes_back(lab: sshd.Lab, tmp_path: Path) -> None:
+def test_a_machine_that_is_cut_off_is_lost_and_comes_back(
+    lab: sshd.Lab, client: sshd.Client, tmp_path: Path
+) -> None:
     (tmp_path / "user").mkdir()
     told = {
-        **lab.environment(), **lab.bucket(), "CLOUDWHALE_MAILBOX": "s3://lab/mail",
+        **client.environment(), **lab.bucket(), "CLOUDWHALE_MAILBOX": "s3://lab/mail",
         "CLOUDWHALE_ATTEMPT_LEASE_S": "25", "CLOUDWHALE_CLOCK_SKEW_S": "5",
     }  # fmt: skip
     shell = Shell(tmp_path / "user", told)
@@ -157,17 +195,17 @@ def test_a_machine_that_is_cut_off_is_lost_and_comes_back(lab: sshd.Lab, tmp_pat
         shell.start("controller")
         job(shell, "long", COUNTS)
         shell.until_state("long", "running")
-        until("it has saved", lambda: shell.jobs()[0].checkpoint is not None)
+        until("it has saved", lambda: saved(shell))
         placement = shell.jobs()[0].placement
         assert placement is not None
         first = lab.machines[f"gpu-{placement.node[-1]}"]
         first.cut()
-        until("it is lost", lambda: nodes(shell)[placement.node]["state"] == "lost")
+        until("it is lost", lambda: state(shell, placement.node) == "lost")
         until("it starts elsewhere", lambda: shell.jobs()[0].attempt == 2)
         assert not _counting(first), "the first attempt has ended before the second begins"
         shell.until_state("long", "running")
         first.mend()
-        until("it is back", lambda: nodes(shell)[placement.node]["state"] == "ready")
+        until("it is back", lambda: state(shell, placement.node) == "ready")
         assert shell.jobs()[0].attempt == 2
         assert "resume" in shell("explain", "long").out
     finally:
@@ -181,7 +219,10 @@ def _counting(machine: sshd.Machine) -> list[int]:
 # -- what stands in the way ------------------------------------------------------------------
 
 
-def test_what_stands_in_the_way_is_said_with_its_remedy(lab: sshd.Lab, shell: Shell) -> None:
+def test_what_stands_in_the_way_is_said_with_its_remedy(
+    lab: sshd.Lab, client: sshd.Client, shell: Shell
+) -> None:
+    machine = lab.machines["gpu-a"]
     refused = shell("nodes", "add", f"ssh://{lab.address}:1")
     assert refused.code == 1 and "nobody listens at port 1" in refused.err
 
@@ -189,26 +230,22 @@ def test_what_stands_in_the_way_is_said_with_its_remedy(lab: sshd.Lab, shell: Sh
     assert elsewhere.code == 1 and "is not seen in /proc on gpu-a" in elsewhere.err
     assert "--mailbox-path" in elsewhere.err
 
-    lab.forget_key_of("gpu-a")
+    client.forget_key_of(machine)
     unknown = add(shell, lab)
     assert unknown.code == 115 and "is not known here" in unknown.err
 
-    with (lab.folder / "known_hosts").open("a") as known:
-        key = (lab.folder / "stranger.pub").read_text().split()
-        known.write(f"[{lab.machines['gpu-a'].address}]:{sshd.PORT} {key[0]} {key[1]}\n")
+    client.mistake_key_of(machine, lab.stranger.with_suffix(".pub"))
     changed = add(shell, lab)
     assert changed.code == 115 and "is not the one that is known of it" in changed.err
 
-    config = lab.folder / "ssh_config"
-    stranger = str(lab.folder / "stranger")
-    config.write_text(config.read_text().replace(str(lab.folder / "user"), stranger))
+    client.come_with(lab.stranger)
     denied = add(shell, lab, "b")
     assert denied.code == 115 and "ssh-copy-id" in denied.err
 
 
-def test_a_private_mailbox_is_refused_with_the_remedy(lab: sshd.Lab, tmp_path: Path) -> None:
+def test_a_private_mailbox_is_refused_with_the_remedy(client: sshd.Client, tmp_path: Path) -> None:
     (tmp_path / "user").mkdir()
-    shell = Shell(tmp_path / "user", lab.environment())
+    shell = Shell(tmp_path / "user", client.environment())
     refused = shell("nodes", "add", "ssh://gpu-a")
     assert refused.code == 2 and "a folder of this host alone" in refused.err
     assert "s3://" in refused.err

@@ -1,6 +1,5 @@
 """Reaching other machines: what is sent, what ssh's troubles mean, the unit that is written."""
 
-import hashlib
 import io
 import os
 import platform
@@ -13,6 +12,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from live_agent import until
 
 from cloudwhale.control.reaching import bundle, installing, look, wheel
 from cloudwhale.control.reaching.look import Asked, Look, Unfit
@@ -192,7 +192,23 @@ def test_another_kind_of_machine_gets_the_wheel(other: dict[str, str]) -> None:
 
 def test_a_home_that_no_script_may_name_is_refused() -> None:
     with pytest.raises(Unfit, match="not safe"):
-        installing.folder_of(a_look(home="/home/a b"), bundle.Package("bundle", "d", "n", b""))
+        installing.folder_of(a_look(home="/home/a b"), bundle.Package("bundle", "n", b""))
+
+
+def test_what_lies_there_already_is_not_sent_again() -> None:
+    package = bundle.Package("bundle", "agent.tar.gz", b"all of it")
+    agent = installing.Agent("na", "s3://lab/mail", 600.0)
+    first, _ = installing.steps(a_look(), package, agent)
+    assert first == f"install our packages as they are here (0 MiB) in {there(package)}"
+    first, second = installing.steps(
+        a_look(installed=(package.folder,), working=True), package, agent
+    )
+    assert first == f"use what lies in {there(package)} already"
+    assert second.startswith("restart the agent of na")
+
+
+def there(package: bundle.Package) -> str:
+    return installing.folder_of(a_look(), package)
 
 
 # -- what is sent ----------------------------------------------------------------------------
@@ -251,7 +267,7 @@ def test_our_wheel_is_one(tmp_path: Path) -> None:
         text = archive.read(f"{info}/METADATA").decode()
     assert "Requires-Dist: pydantic" in text and "editables" not in text
     assert "cloudwhale/control/reaching/look.sh" in names, "scripts travel with it"
-    assert package.digest == hashlib.sha256(package.body).hexdigest()
+    assert package.folder == wheel.wheel().folder, "the same files, the same wheel"
 
 
 # -- the unit --------------------------------------------------------------------------------
@@ -294,3 +310,41 @@ def test_words_of_the_unit_are_quoted_as_systemd_reads_them() -> None:
     assert quoted("--device=2x A100 80GB") == '"--device=2x A100 80GB"'
     assert quoted("100%") == "100%%"
     assert quoted("a$HOME") == "a$$HOME"
+
+
+# -- starting --------------------------------------------------------------------------------
+
+HOLDER = """
+import fcntl, sys
+lock = open(sys.argv[1], "r+")
+if sys.argv[2] == "holds":
+    fcntl.flock(lock, fcntl.LOCK_EX)
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("lock", ["holds", "left behind"])
+def test_only_an_agent_that_holds_its_lock_is_replaced(tmp_path: Path, lock: str) -> None:
+    place, program = tmp_path / "nodes" / "na", tmp_path / "new" / "bin" / "python"
+    for folder in (place, program.parent):
+        folder.mkdir(parents=True)
+    program.write_text(
+        f'#!/bin/sh\n[ "$1" = -c ] && exec {sys.executable} "$@"\ntouch {tmp_path}/started\n'
+    )
+    program.chmod(0o700)
+    note = place / "agent.lock"
+    note.touch()
+    words = [sys.executable, "-c", HOLDER, str(note), lock, "cloudwhale"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None and holder.stdout.readline() == b"ready\n"
+        note.write_text(f"{holder.pid}")
+        head = f"HOME_DIR='{tmp_path}' NODE=na SYSTEMD=no UNIT='' DIR='{tmp_path}/new'\n"
+        script = Path(installing.__file__).with_name("start.sh").read_text()
+        subprocess.run(
+            ["sh", "-s"], input=f"{head}set -- --node=na\n{script}", text=True, check=True,
+            timeout=60, env={**os.environ, "XDG_CONFIG_HOME": str(tmp_path)},
+        )  # fmt: skip
+        until((tmp_path / "started").exists, "the new agent starts")
+        assert (holder.poll() is None) == (lock == "left behind")
+        holder.communicate()

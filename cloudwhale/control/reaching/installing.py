@@ -107,7 +107,7 @@ def start(ssh: Ssh, seen: Look, package: Package, agent: Agent) -> str:
 
 
 def newest_report(objects: Objects, node: str) -> int:
-    """Return how many reports lie in a node's inbox."""
+    """Return the number of the newest report in a node's inbox, 0 for none; lists."""
     return inbox_from(objects, node).newest()
 
 
@@ -159,12 +159,14 @@ def _with(told: dict[str, str], script: str) -> str:
 
 def steps(seen: Look, package: Package, agent: Agent) -> Sequence[str]:
     """Return what will be done there, in sentences."""
-    size = f"{len(package.body) / 2**20:.0f} MiB"
     what = "our packages as they are here" if package.kind == "bundle" else "our wheel, by pip"
     folder = folder_of(seen, package)
-    there = is_installed(seen, package)
+    if is_installed(seen, package):
+        install_it = f"use what lies in {folder} already"
+    else:
+        install_it = f"install {what} ({len(package.body) / 2**20:.0f} MiB) in {folder}"
     service = "as a service of the user's systemd" if seen.systemd else "in the background"
     return (
-        f"{what} lie in {folder} already" if there else f"install {what} ({size}) in {folder}",
+        install_it,
         f"{'restart' if seen.working else 'start'} the agent of {agent.node} {service}",
     )

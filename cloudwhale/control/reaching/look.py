@@ -8,11 +8,10 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from cloudwhale.control.reaching.ssh import Ssh
-from cloudwhale.model.units import GiB, Instant, Seconds
+from cloudwhale.model.units import GiB, Instant
 from cloudwhale.model.value import Wire
 from cloudwhale.spi.errors import CloudwhaleError, Unreachable
 
-SKEW_S: Seconds = 30.0  # an agent refuses to work with more
 LEAST_FREE_GIB: GiB = 1.0
 _SCRIPT = Path(__file__).with_name("look.sh")
 

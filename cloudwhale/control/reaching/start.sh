@@ -5,7 +5,20 @@ export XDG_RUNTIME_DIR="${XDG_RUNTIME_DIR:-/run/user/$(id -u)}"
 place="$HOME_DIR/nodes/$NODE"
 settings="${XDG_CONFIG_HOME:-$HOME/.config}"
 mkdir -p "$place"
-lives() { [ -n "$pid" ] && grep -q cloudwhale "/proc/$pid/cmdline" 2>/dev/null; }
+# Whose lock is held, and by a process of ours that is seen here: a number that was left behind by an
+# agent long gone may be anybody's now.
+lives() {
+    [ -n "$pid" ] && grep -q cloudwhale "/proc/$pid/cmdline" 2>/dev/null &&
+        "$DIR/bin/python" -c '
+import fcntl, sys
+with open(sys.argv[1]) as lock:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        sys.exit(1)
+    except BlockingIOError:
+        sys.exit(0)
+' "$place/agent.lock"
+}
 pid=$(cat "$place/agent.lock" 2>/dev/null || true)
 # Killed, not asked: then its jobs run on under their shims, and the next agent takes them up.
 if lives; then

@@ -24,9 +24,7 @@ def wheel() -> Package:
     files[f"{info}/entry_points.txt"] = (found.read_text("entry_points.txt") or "").encode()
     record = [_row(path, body) for path, body in sorted(files.items())]
     files[f"{info}/RECORD"] = "\n".join([*record, f"{info}/RECORD,,", ""]).encode()
-    body = _zip(files)
-    name = f"{OURS}-{found.version}-py3-none-any.whl"
-    return Package("wheel", hashlib.sha256(body).hexdigest(), name, body)
+    return Package("wheel", f"{OURS}-{found.version}-py3-none-any.whl", _zip(files))
 
 
 def _described(found: metadata.Distribution) -> str:
