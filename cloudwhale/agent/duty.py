@@ -24,7 +24,7 @@ from cloudwhale.mailbox.documents import (
 from cloudwhale.model.reason import Code
 from cloudwhale.model.units import Instant, Seconds
 
-HEARTBEAT_S: Seconds = 10.0  # architecture.md 5
+HEARTBEAT_S: Seconds = 10.0
 IDLE_S: Seconds = 60.0  # an agent whose starter is gone waits so long for work, then leaves
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cloudwhale.model.units import Instant, Seconds
 
-STILL_S: Seconds = 5.0  # product.md 3: unchanged for so long is whole
+STILL_S: Seconds = 5.0  # unchanged for so long is whole
 SMALL_BYTES = 4096  # a file like `latest`, which only points to a checkpoint, is smaller than this
 DEEPEST = 100  # folders within folders: what walks a deeper one would not come back
 COMPLETE_MARKS = (".complete", ".metadata")  # the latter is torch's, written last by rank 0

@@ -16,7 +16,7 @@ from cloudwhale.model.job import Peaks
 from cloudwhale.model.node import DeviceUse, Facts, Measured
 from cloudwhale.model.units import GiB, Instant, Seconds
 
-LOOK_EVERY_S: Seconds = 1.0  # product.md 5: what outgrows its memory is stopped within a second
+LOOK_EVERY_S: Seconds = 1.0  # what outgrows its memory is stopped within a second
 HANGS_AFTER_S: Seconds = 30.0  # a driver that resets a GPU may take ten
 IDLE_EVERY_S: Seconds = 10.0  # with each heartbeat, where nothing runs that could outgrow anything
 

@@ -8,7 +8,7 @@ from cloudwhale.model.units import GiB, Seconds
 
 TOLERANCE_GIB: GiB = 0.1  # what a driver rounds, and what comes and goes while a kernel is loaded
 TOLERANCE_SHARE = 0.02
-GRACE_S: Seconds = 0.5  # product.md 5: stopped within a second of being seen; the rest is to kill
+GRACE_S: Seconds = 0.5  # stopped within a second of being seen; the rest is to kill
 GONE_GRACE_S: Seconds = 1.0  # without its GPU a job has nothing left to save
 
 

@@ -19,7 +19,7 @@ from cloudwhale.spi.errors import StoreUnusable
 
 CHUNK_BYTES = 64 << 10
 FLUSH_FOLDER_S: Seconds = 0.3  # a folder costs nothing, and a person watches
-FLUSH_REMOTE_S: Seconds = 3.0  # architecture.md 5: store requests stay within a cent an hour
+FLUSH_REMOTE_S: Seconds = 3.0  # store requests stay within a cent an hour
 WHOLE_IN_MEMORY_BYTES = 1 << 20
 IDLE_S: Seconds = 3600.0  # with no job to listen to, only a new one wakes the thread
 

@@ -19,7 +19,7 @@ from cloudwhale.mailbox.objects import Objects
 from cloudwhale.model.units import Seconds
 from cloudwhale.spi.errors import StoreUnusable
 
-POLL_S: Seconds = 2.0  # architecture.md 5
+POLL_S: Seconds = 2.0
 POLL_FOLDER_S: Seconds = 10.0  # where the folder rings, this is only for a ring that got lost
 LOOKS_EVERY_POLLS = 5  # how often it is asked whether the node is still ours, with no order too
 GAP_POLLS = 15  # idle polls after which newer orders are looked for behind one that never came

@@ -11,7 +11,7 @@ from cloudwhale.model.job import Checkpoint, Peaks
 from cloudwhale.model.node import Facts, Measured
 from cloudwhale.model.units import Instant, Seconds
 
-LEASE_S: Seconds = 600.0  # product.md 9: after so long without the store, jobs are stopped
+LEASE_S: Seconds = 600.0  # after so long without the store, jobs are stopped
 
 
 class Phase(StrEnum):

@@ -11,7 +11,7 @@ from cloudwhale.model.gpus import MODELS
 from cloudwhale.model.job import Ending, Job, Peaks, Resources, Span
 from cloudwhale.model.units import GiB
 
-GROWS_MOST = 3  # product.md 5
+GROWS_MOST = 3
 FACTOR = 1.5
 SMALL_STEPS_GIB = (1.0, 2.0, 3.0, 4.0, 6.0)  # below the smallest GPU that is known
 SIZES_GIB: tuple[GiB, ...] = tuple(sorted({float(one.memory_gib) for one in MODELS.values()}))

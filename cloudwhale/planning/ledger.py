@@ -45,7 +45,7 @@ def accrued(
 
 
 def worst_case(terms: LeaseTerms) -> MicroUsd:
-    """Return the most that a lease can cost, whatever fails (product.md 6)."""
+    """Return the most that a lease can cost, whatever fails."""
     planned_s = max(0.0, terms.stop_at - terms.begins_at)
     billed_s = planned_s + LEAST_CHARGE_S + STOP_LAG_S + terms.failed_boot_s
     hourly = MicroUsd(terms.cap_usd_h + terms.disk_usd_h + terms.address_usd_h)

@@ -14,7 +14,7 @@ from cloudwhale.planning.speeds import throughput
 from cloudwhale.planning.usual import Kind, lost_gpus
 from cloudwhale.spi.policy import Room, Score
 
-RIVALS_KEPT = 3  # product.md 8: the chosen place and the best three others
+RIVALS_KEPT = 3  # the chosen place and the best three others
 
 # Nobody says how large an image or an input is before it was fetched once: guesses, by orders of
 # magnitude (a CUDA image of PyTorch has 8 GiB), over the network that the node has or this one.

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cloudwhale.agent.shim_log import Masks, Segments
+from cloudwhale.agent.shim_log import SAYS_BYTES, Masks, Segments
 
 SECRET = b"hf_abcabd"
 
@@ -87,10 +87,10 @@ def test_past_the_head_only_the_newest_files_stay(tmp_path: Path, size: int) -> 
 
 def test_the_newest_output_is_remembered_for_the_last_words(tmp_path: Path) -> None:
     log = Segments(str(tmp_path), 1 << 20, 1 << 20, 1 << 20)
-    log.write(b"x" * 10_000)
+    log.write(b"x" * (2 * SAYS_BYTES))
     log.write(b"the end")
     assert log.newest.endswith(b"xxthe end")
-    assert len(log.newest) == 4096
+    assert len(log.newest) == SAYS_BYTES
 
 
 def test_a_disk_that_takes_nothing_loses_output_and_nothing_else(
