@@ -208,7 +208,9 @@ class SimulatedMachine:
             self.begun.append(Beginning(key, now, done_s))
         return seen.Began(key, now)
 
-    def _stop(self, action: a.KeepStop | a.KeepPeaks | a.Signal | a.Kill | a.Forget, now: Instant) -> None:
+    def _stop(
+        self, action: a.KeepStop | a.KeepPeaks | a.Signal | a.Kill | a.Forget, now: Instant
+    ) -> None:
         folder = self.disk.folders[action.key]
         match action:
             case a.KeepStop():

@@ -52,9 +52,7 @@ def nodes(count: int) -> list[Node]:
     ]
 
 
-def stream(
-    seed: int, load: float, count: int, priority: int, length_s: Seconds
-) -> list[Arrival]:
+def stream(seed: int, load: float, count: int, priority: int, length_s: Seconds) -> list[Arrival]:
     """Return short jobs of one GPU that come as fast as `count` nodes can take, times a load.
 
     What their files say of their length is off by up to three, either way.
