@@ -105,7 +105,7 @@ class Settings(Value):
     """What jobs may ask of this host with `where`; in the environment `rack=a,disk=fast`."""
     order: str = "whale"
     """Policy that says which job is planned first."""
-    score: str = "best-fit"
+    score: str = "whale"
     """Policy that says which of the places that fit is best."""
     seed: int = 0
     """What policies draw from; the same seed gives the same plans."""

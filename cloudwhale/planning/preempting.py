@@ -51,9 +51,10 @@ class GivesWay:
         until = (
             "" if self.waits_until is None else f"; it would wait until {clock(self.waits_until)}"
         )
+        verb = "gives" if len(self.victims) == 1 else "give"
         return Reason(
             code=Code.MAKES_ROOM,
-            says=f"{names}{more} give way to it on {self.node}: "
+            says=f"{names}{more} {verb} way to it on {self.node}: "
             f"{self.cost_s:.0f} device-seconds are spent on that{until}",
             change="they have stopped",
         )
