@@ -100,10 +100,11 @@ def who_gives_way(
             for name in whole.nodes(job)
             if name not in closed and (name not in reserved or reserved[name].job == job.id)
         ]
-        start = profile.earliest(job, nodes)
-        if start is not None and start.at <= profile.now + after_s:
-            again.append(max(start.at, profile.now + LEAST_S))  # it may not come
+        soon = profile.earliest(job, profile.changing(nodes, profile.now + after_s))
+        if soon is not None and soon.at <= profile.now + after_s:
+            again.append(max(soon.at, profile.now + LEAST_S))  # it may not come
             continue
+        start = profile.earliest(job, nodes)
         best = _best(job, start, [_Room(profile, name, job, after_s) for name in nodes])
         if best is not None:
             found.append(best)

@@ -1,6 +1,6 @@
 """The release profile of a node: what becomes free on it when, from the ends of what runs there."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from cloudwhale.model.job import Job, JobSpec, Placement
@@ -101,6 +101,13 @@ class Profile:
         """Return the first start that the job could have on some nodes; ties end at their id."""
         starts = [start for node in nodes if (start := self.start(job, node)) is not None]
         return min(starts, key=lambda start: (start.at, start.node), default=None)
+
+    def changing(self, nodes: Iterable[str], until: Instant) -> Iterator[str]:
+        """Yield those of some nodes that somebody is expected to leave by then."""
+        for node in nodes:
+            releases = self.releases(node)
+            if releases and releases[0].at <= until:
+                yield node
 
     def start(self, job: Job, node: str) -> Start | None:
         """Return when the job could start on a node as others leave it; None when it never could.
