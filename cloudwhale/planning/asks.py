@@ -1,6 +1,6 @@
 """Needs as arrays: what each wants, with equal GPU requests and equal rules folded."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -15,27 +15,27 @@ class Asks:
     """What each need wants, one row a need; `of_gpu` leads to its GPU request."""
 
     def __init__(self, needs: Sequence[Need], kinds: Sequence[Device]) -> None:
-        def column(of: Callable[[Need], float | None]) -> Floats:
-            return np.array([of(need) or 0.0 for need in needs])
-
-        self.cpu = column(lambda need: need.wants.cpu)
-        self.memory = column(lambda need: need.wants.memory_gib)
-        self.disk = column(lambda need: need.wants.disk_gib)
-        self.disk_io = column(lambda need: need.wants.disk_io_mb_s)
-        self.network = column(lambda need: need.wants.network_mb_s)
-        self.length_s = column(lambda need: need.length_s)
-        self.likes = column(lambda need: float(len(need.likes)))
-        self.has_secrets = np.array([bool(need.spec.secrets) for need in needs], dtype=np.int64)
+        rows = np.array([_row(need) for need in needs]).reshape(-1, 10).T
+        self.cpu, self.memory, self.disk, self.disk_io, self.network = rows[:5]
+        self.length_s, self.likes, self.has_gpu, self.share, self.least_gib = rows[5:]
+        """`has_gpu` is 1 or 0: what a job without GPUs says of them counts nothing."""
         self.gpus = GpuAsks(_folded([need.wants.gpu for need in needs]), kinds)
-        self.has_gpu = column(lambda need: float(need.wants.gpu.count > 0))
-        """1 or 0: what a job without GPUs wants of them counts nothing."""
-        self.share = self.has_gpu * column(lambda need: need.wants.gpu.share)
-        self.least_gib = self.has_gpu * column(lambda need: need.wants.gpu.memory_gib.least)
         self.of_gpu: Ints = np.array(
             [self.gpus.number(need.wants.gpu) for need in needs], dtype=np.int64
         )
         self.speeds, self.of_speeds = _speeds(needs, kinds)
         """Relative speed by row of `of_speeds` and kind of device; 1 for no device."""
+
+
+def _row(need: Need) -> tuple[float, ...]:
+    wants = need.wants
+    gpu = wants.gpu
+    share, least_gib = (gpu.share, gpu.memory_gib.least) if gpu.count else (0.0, 0.0)
+    return (
+        wants.cpu, wants.memory_gib or 0.0, wants.disk_gib or 0.0,
+        wants.disk_io_mb_s or 0.0, wants.network_mb_s or 0.0,
+        need.length_s, float(len(need.likes)), float(gpu.count > 0), share, least_gib,
+    )  # fmt: skip
 
 
 class GpuAsks:

@@ -19,13 +19,14 @@ MOST_ROWS = 512
 NODES_A_SEAT = 8
 """For so many nodes one more job is seated at once: they rarely want the same."""
 
+TRIES_BY_NODES, LEAST_TRIES = 800, 12
+"""Changes that a round tries, times nodes, and how many at least."""
+
 NO_PLACE = -np.inf
 
 
 class LargeBoard:
     """Totals of needs on nodes, kept as they were asked for and renewed where the ground moved."""
-
-    tries = 24
 
     def __init__(self, ground: Ground, devices: Sequence[Device]) -> None:
         self.ground = ground
@@ -40,6 +41,11 @@ class LargeBoard:
         self._first = np.full(MOST_ROWS, NO_PLACE)
         self._second = np.full(MOST_ROWS, NO_PLACE)
         self._second_node = np.zeros(MOST_ROWS, dtype=np.int64)
+
+    @property
+    def tries(self) -> int:
+        """Return how many changes a round may try: fewer where nodes are many and each costs."""
+        return max(LEAST_TRIES, TRIES_BY_NODES // max(1, len(self.ground.songs)))
 
     @property
     def at_once(self) -> int:
