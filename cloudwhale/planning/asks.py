@@ -19,6 +19,7 @@ class Asks:
         self.cpu, self.memory, self.disk, self.disk_io, self.network = rows[:5]
         self.length_s, self.likes, self.has_gpu, self.share, self.least_gib = rows[5:]
         """`has_gpu` is 1 or 0: what a job without GPUs says of them counts nothing."""
+        self.has_secrets = np.array([bool(need.spec.secrets) for need in needs], dtype=np.int64)
         self.gpus = GpuAsks(_folded([need.wants.gpu for need in needs]), kinds)
         self.of_gpu: Ints = np.array(
             [self.gpus.number(need.wants.gpu) for need in needs], dtype=np.int64
