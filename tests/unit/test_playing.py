@@ -10,7 +10,6 @@ from cloudwhale.control.replay import plan_again
 from cloudwhale.model import event as e
 from cloudwhale.model import plan as p
 from cloudwhale.model.job import CheckpointRule, GpuRequest, JobState, Span
-from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.world import World
 from cloudwhale.planning.planner import Policies, plan
 from cloudwhale.planning.rules import Rules
@@ -60,27 +59,22 @@ def test_a_start_takes_its_time() -> None:
     assert played.jobs["a"].completion_s == 105
 
 
-def stopping_at(at: float) -> Played:
-    """Play one job of 100 s that saves every 20 s and is asked to give way once."""
-    saving = an_arrival(0, "a", 100, checkpoint=CheckpointRule(every_s=20.0))
-    bell = an_arrival(at, "bell", 1)  # only so that a round is planned then
-
-    def decide(world: World) -> p.Plan:
-        made = plan(world, CHOSEN.policies)
-        job = world.jobs.get("a")
-        if world.now != at or job is None or job.wish is not None or job.attempt > 1:
-            return made
-        reason = Reason(code=Code.PREEMPTED, says="for the test")
-        stop = p.AskToStop(job="a", attempt=job.attempt, wish="give-way", reason=reason)
-        return made.but(steps=(*made.steps, stop))
-
-    return play(Setting([NODE], [saving, bell], PLAIN), CHOSEN, decide)
+def giving_way(work_s: float) -> Played:
+    """Play a batch job that saves every 20 s and is said to last 1000 s; 130 s in, one is urgent."""
+    rules = QUIET.but(preempt=True, preempt_after_s=0.0)
+    batch = an_arrival(
+        0, "a", work_s, priority=20, duration_s=1000.0, checkpoint=CheckpointRule(every_s=20.0)
+    )
+    urgent = an_arrival(130, "urgent", 100, priority=90, duration_s=100.0)
+    chosen = Chosen(Policies(Fifo(), BestFit(), rules), order="fifo", score="best-fit")
+    return play(Setting([NODE], [batch, urgent], PLAIN), chosen)
 
 
 def test_a_job_that_gave_way_goes_on_from_its_last_checkpoint() -> None:
-    played = stopping_at(50)
-    # stopped at 53 with 40 s saved; fifo gives it the device again, 7 s to restore, 60 s of work
-    assert played.jobs["a"].job.ended_at == 53 + 7 + 60
+    played = giving_way(1000)
+    # asked at 130, stopped at 133 with 120 s saved; urgent until 233; 7 s to restore, 880 s left
+    assert played.jobs["urgent"].job.ended_at == 233
+    assert played.jobs["a"].job.ended_at == 233 + 7 + 880
     assert played.jobs["a"].preemptions == 1
     kinds = [type(told.event) for told in played.store.events("a")]
     assert kinds.count(e.GaveWay) == 1
@@ -88,7 +82,9 @@ def test_a_job_that_gave_way_goes_on_from_its_last_checkpoint() -> None:
 
 
 def test_a_job_that_ends_while_it_is_stopped_has_completed() -> None:
-    assert stopping_at(99).jobs["a"].job.ended_at == 100
+    played = giving_way(132)
+    assert played.jobs["a"].job.ended_at == 132
+    assert played.jobs["a"].preemptions == 0
 
 
 def test_the_same_setting_gives_the_same_play() -> None:
