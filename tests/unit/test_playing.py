@@ -60,7 +60,7 @@ def test_a_start_takes_its_time() -> None:
 
 
 def giving_way(work_s: float) -> Played:
-    """Play a batch job that saves every 20 s and is said to last 1000 s; 130 s in, one is urgent."""
+    """Play a batch job that saves every 20 s, said to last 1000 s; 130 s in, another is urgent."""
     rules = QUIET.but(preempt=True, preempt_after_s=0.0)
     batch = an_arrival(
         0, "a", work_s, priority=20, duration_s=1000.0, checkpoint=CheckpointRule(every_s=20.0)
