@@ -32,12 +32,18 @@ class Aged:
 def aged(ready: Sequence[Job], queueing: Queueing, whole: Whole) -> Aged:
     """Return the jobs that are due, of those that could run on a machine that takes jobs now.
 
-    A job is due its class's part of the limit after it was submitted, so whoever was submitted
-    MOST_S later than another is never before it.
+    A job is due after its class's part of the limit, times the part of all devices that it could
+    ever have: who has few places to hope for waits less. Parts are 1 at most, so whoever was
+    submitted MOST_S later than another is never before it.
     """
     limit_s = too_long_s(ready, queueing)
     rows = [
-        (job.submitted_at + limit_s * PATIENCE[priority_class(job.spec.priority)], job.id, job)
+        (
+            job.submitted_at
+            + limit_s * PATIENCE[priority_class(job.spec.priority)] * whole.part(job),
+            job.id,
+            job,
+        )
         for job in ready
     ]
     due = sorted(row for row in rows if row[0] <= queueing.now)

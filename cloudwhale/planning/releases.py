@@ -1,17 +1,22 @@
 """The release profile of a node: what becomes free on it when, from the ends of what runs there."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
-from cloudwhale.model.job import Job, JobSpec, Placement
+from cloudwhale.model.job import GpuRequest, Job, JobSpec, Placement
 from cloudwhale.model.node import Node, NodeState
 from cloudwhale.model.plan import Decision
-from cloudwhale.model.units import Instant, Seconds
+from cloudwhale.model.units import GiB, Instant, Seconds
 from cloudwhale.model.world import Sighting
 from cloudwhale.planning import speeds
 from cloudwhale.planning.durations import Durations
-from cloudwhale.planning.fit import fit
+from cloudwhale.planning.fit import fit, matches_model
 from cloudwhale.planning.inventory import Free, free_capacity
+
+Shape = tuple[tuple[str, GiB], ...]
+"""The devices of a node, each by model and nominal memory."""
 
 # Of a job that has run for two thirds of what was expected or longer, nobody knows when it ends:
 # lengths that are off by up to two either way leave it half of its age, on average.
@@ -183,6 +188,7 @@ class Whole:
         self._sightings = sightings
         self._empty: Mapping[str, Free] | None = None
         self._nodes: dict[str, tuple[str, ...]] = {}
+        self._parts: dict[object, float] = {}
 
     @property
     def count(self) -> int:
@@ -201,3 +207,37 @@ class Whole:
                 if isinstance(fit(asked(job), room), Placement)
             )
         return found
+
+    def part(self, job: Job) -> float:
+        """Return how large a part of all devices has the model and memory it asks for: 0 to 1.
+
+        Counted in its own size, so that four GPUs on one node have fewer places than one; 1 for a
+        job without GPUs. The smaller, the fewer places will ever do. Asked for every waiting job.
+        """
+        gpu = job.wants.gpu
+        if not gpu.count:
+            return 1.0
+        key = (gpu.count, gpu.models, gpu.memory_gib.least, gpu.memory_gib.most)
+        found = self._parts.get(key)
+        if found is None:
+            could = sum(
+                times * (sum(suits(gpu, device) for device in devices) // gpu.count)
+                for devices, times in self._shapes.items()
+            )
+            every = sum(times * len(devices) for devices, times in self._shapes.items())
+            found = self._parts[key] = could / max(1, every)
+        return found
+
+    @cached_property
+    def _shapes(self) -> Mapping[Shape, int]:
+        """Return how many nodes have the same devices, each by model and nominal memory."""
+        return Counter(
+            tuple((d.model, d.memory_gib) for d in node.facts.devices) for node in self._ready
+        )
+
+
+def suits(gpu: GpuRequest, device: tuple[str, GiB]) -> bool:
+    """Say whether a device, by model and nominal memory, is what a job asks for."""
+    model, memory_gib = device
+    is_named = not gpu.models or any(matches_model(name, model) for name in gpu.models)
+    return is_named and gpu.memory_gib.holds(memory_gib)
