@@ -5,12 +5,12 @@ meanwhile would take a fifth of its time and find nothing.
 """
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 
 @contextmanager
-def unsought() -> Iterator[None]:
+def unsought() -> Generator[None]:
     """Put the search off until the work is done; what was off before stays off."""
     was_on = gc.isenabled()
     gc.disable()
