@@ -47,6 +47,7 @@ def aged(ready: Sequence[Job], queueing: Queueing, whole: Whole) -> Aged:
         for job in ready
     ]
     due = sorted(row for row in rows if row[0] <= queueing.now)
+    whole.look(job for *_, job in due)
     able = [(at, job) for at, _, job in due if whole.nodes(job)]
     return Aged(
         first=tuple(job for _, job in able),
