@@ -15,7 +15,8 @@ class Asks:
     """What each need wants, one row a need; `of_gpu` leads to its GPU request."""
 
     def __init__(self, needs: Sequence[Need], kinds: Sequence[Device]) -> None:
-        rows = np.array([_row(need) for need in needs]).reshape(-1, 10).T
+        rows = np.ascontiguousarray(np.array([_row(need) for need in needs]).reshape(-1, 10).T)
+        self.rows = rows
         self.cpu, self.memory, self.disk, self.disk_io, self.network = rows[:5]
         self.length_s, self.likes, self.has_gpu, self.share, self.least_gib = rows[5:]
         """`has_gpu` is 1 or 0: what a job without GPUs says of them counts nothing."""

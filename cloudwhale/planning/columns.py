@@ -34,33 +34,42 @@ class Columns:
         count = len(songs)
         width = max((len(song.free.devices) for song in songs), default=0) or 1
         self.kind_numbers = {(d.model, d.memory_gib): n for n, d in enumerate(kinds)}
-        self.size, self.width = count, width
-        self.amounts = np.zeros((3, count))
-        self.cpu, self.memory, self.disk = self.amounts
-        self.disk_io, self.network, self.busy_s = (np.zeros(count) for _ in range(3))
-        self._devices = np.zeros((6, count, width))
-        self._devices[:3] = np.array([-1.0, -1.0, 1.0])[:, None, None]
-        self.share, self.gpu_gib, self.packs_gib = self._devices[:3]
-        self.foreign_gib, self.sm, self.slowed = self._devices[3:]
-        """`slowed`: the part of its speed that a job loses beside those that are there."""
+        devices = np.zeros((6, count, width))
+        devices[:3] = np.array([-1.0, -1.0, 1.0])[:, None, None]
         self.kind = np.full((count, width), len(kinds), dtype=np.int64)
         """Number of each device's kind; one more than there are where there is no device."""
         self.ids: list[tuple[str, ...]] = [()] * count
         self.is_plain = np.ones(count, dtype=np.bool_)
         """Whether a job's devices are simply the first open ones."""
-        self.free_gpus, self.free_gpu_gib = np.zeros(count), np.zeros(count)
-        """Free share and free memory of all devices of each column."""
-        self._totals(songs)
+        self._name(np.zeros((13, count)), devices)
         for column, song in enumerate(songs):
+            facts = song.node.facts
+            gib = sum(d.packs_gib for d in facts.devices)
+            all_of_it = (facts.cpu, facts.memory_gib, facts.disk_gib, len(facts.devices), gib)
+            self.nodes[8:, column] = all_of_it
             self.write(column, song.free, song.busy_s)
 
-    def _totals(self, songs: Sequence[Song]) -> None:
-        facts = [song.node.facts for song in songs]
-        self.all_cpu = np.array([one.cpu for one in facts])
-        self.all_memory = np.array([one.memory_gib for one in facts])
-        self.all_disk = np.array([one.disk_gib for one in facts])
-        self.all_gpus = np.array([float(len(one.devices)) for one in facts])
-        self.all_gpu_gib = np.array([sum(d.packs_gib for d in one.devices) for one in facts])
+    def _name(self, nodes: Floats, devices: Floats) -> None:
+        """Name the rows: of nodes and of devices, each a table of its own."""
+        self.size, self.width = devices.shape[1:]
+        self.nodes, self.devices = nodes, devices
+        self.amounts = nodes[:3]
+        self.cpu, self.memory, self.disk = self.amounts
+        self.disk_io, self.network, self.busy_s = nodes[3:6]
+        self.free_gpus, self.free_gpu_gib = nodes[6:8]
+        self.all_cpu, self.all_memory, self.all_disk, self.all_gpus, self.all_gpu_gib = nodes[8:]
+        self.share, self.gpu_gib, self.packs_gib = devices[:3]
+        self.foreign_gib, self.sm, self.slowed = devices[3:]
+        """`slowed`: the part of its speed that a job loses beside those that are there."""
+
+    def of(self, at: Ints) -> "Columns":
+        """Return a copy of some columns; one may stand there more than once."""
+        copy = object.__new__(Columns)
+        copy.kind_numbers = self.kind_numbers
+        copy.kind, copy.is_plain = self.kind[at], self.is_plain[at]
+        copy.ids = [self.ids[column] for column in listed(at)]
+        copy._name(self.nodes[:, at], self.devices[:, at])
+        return copy
 
     def write(self, column: int, free: Free, busy_s: float) -> None:
         """Take over what is free in a song now."""
@@ -80,7 +89,7 @@ class Columns:
             (d.share, d.memory_gib, d.device.packs_gib, d.foreign_gib, d.sm, slowed(d.jobs))
             for d in devices
         ]
-        self._devices[:, column, : len(rows)] = np.array(rows).T
+        self.devices[:, column, : len(rows)] = np.array(rows).T
         kinds = [self.kind_numbers[d.device.model, d.device.memory_gib] for d in devices]
         self.kind[column, : len(kinds)] = kinds
         self.free_gpus[column] = sum(row[0] for row in rows)

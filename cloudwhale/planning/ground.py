@@ -82,23 +82,12 @@ class Ground:
                 song = self._with(song, seat)
         return song
 
-    def beside(self, seat: Seat) -> Song:
-        """Return a node's song as it would be if one had not been seated there; quickly.
-
-        The same as `without` but for the last bits of sums.
-        """
-        song, need = self.songs[seat.node], self.needs[seat.need]
-        others = (one for one in self.seats[seat.node] if one != seat)
+    def busy_beside_s(self, seat: Seat) -> float:
+        """Return until when a node would be busy if one had not been seated there."""
         before = self.before[seat.node]
-        left = song.left
-        if left is not None and song.node.id in need.barred:
-            left = left.more(need.wants, seat.placement)
-        busy_s = max(
-            (self._run_s(self.needs[one.need], before, one.placement) for one in others),
-            default=0.0,
-        )
-        free = song.free.more(need.wants, seat.placement)
-        return Song(free, max(before.busy_s, busy_s), left, song.kept_for, song.here)
+        others = (one for one in self.seats[seat.node] if one != seat)
+        runs = (self._run_s(self.needs[one.need], before, one.placement) for one in others)
+        return max(before.busy_s, max(runs, default=0.0))
 
     def scored(self, seat: Seat) -> Scored:
         """Return a seat's scores in the company that it has now."""

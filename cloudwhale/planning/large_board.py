@@ -87,6 +87,7 @@ class LargeBoard:
 
     def scored(self, seats: Sequence[Seat]) -> Sequence[Scored]:
         """Return what each of the seated has."""
+        self._renew()
         return self._sight.scored(seats)
 
     def rivals(self, seats: Sequence[Seat]) -> Sequence[tuple[Scored, ...]]:

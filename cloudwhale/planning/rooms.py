@@ -99,7 +99,9 @@ class Usable:
         self._copies[at] = self._on_device[at].sum(axis=1)
         self._gpus[at] = self._usable(self._copies[at], columns.cpu[at], columns.memory[at])
 
-    def lost(self, places: Places, share: Floats, taken: Floats, cpu_and_memory: Floats) -> Floats:
+    def lost(
+        self, places: Places, share: Floats, taken: Floats, cpu_and_memory: tuple[Floats, Floats]
+    ) -> Floats:
         """Return what the usual jobs could use less; `share` and `taken` of each device."""
         columns, at = self._columns, places.columns
         first = at * columns.width + places.first
@@ -154,46 +156,46 @@ class Rooms:
         """Return the rooms of places as one room of arrays."""
         asks, columns, needs, at = self._asks, self._columns, places.needs, places.columns
         first = at * columns.width + places.first
-        has_gpu, share = asks.has_gpu.take(needs), asks.share.take(needs)
-        packs_gib = columns.packs_gib.reshape(-1).take(first)
-        taken = taken_gib(share, asks.least_gib.take(needs), packs_gib)
-        throughput = 1.0 - has_gpu * columns.slowed.reshape(-1).take(first)
-        row: Ints = asks.of_speeds.take(needs) * asks.speeds.shape[1]
+        cpu, memory, disk, disk_io, network, length_s, likes, has_gpu, share, least = (
+            asks.rows.take(needs, axis=1)
+        )
+        device = columns.devices.reshape(len(columns.devices), -1).take(first, axis=1)
+        taken = taken_gib(share, least, device[2])
+        throughput = 1.0 - has_gpu * device[5]
+        speeds: Ints = asks.of_speeds.take(needs)
         kind: Ints = columns.kind.reshape(-1).take(first)
-        speed: Floats = asks.speeds.reshape(-1).take(row + kind)
-        fastest = asks.speeds[:, -1].take(asks.of_speeds.take(needs))
-        length_s = asks.length_s.take(needs)
+        speed: Floats = asks.speeds.reshape(-1).take(speeds * asks.speeds.shape[1] + kind)
         run_s: Floats = length_s / (speed * throughput)
-        wants = np.array([asks.cpu.take(needs), asks.memory.take(needs)])
+        node = columns.nodes.take(at, axis=1)
         amounts = dict(
-            wants_cpu=wants[0],
-            wants_memory_gib=wants[1],
-            wants_disk_gib=asks.disk.take(needs),
+            wants_cpu=cpu,
+            wants_memory_gib=memory,
+            wants_disk_gib=disk,
             wants_gpus=places.count * share,
             wants_gpu_gib=places.count * taken,
-            wants_disk_io_mb_s=asks.disk_io.take(needs),
-            wants_network_mb_s=asks.network.take(needs),
-            cpu=columns.all_cpu.take(at),
-            memory_gib=columns.all_memory.take(at),
-            disk_gib=columns.all_disk.take(at),
-            gpus=columns.all_gpus.take(at),
-            free_cpu=columns.cpu.take(at),
-            free_memory_gib=columns.memory.take(at),
-            free_disk_gib=columns.disk.take(at),
-            free_gpus=columns.free_gpus.take(at),
-            gpu_gib=columns.all_gpu_gib.take(at),
-            free_gpu_gib=columns.free_gpu_gib.take(at),
-            free_disk_io_mb_s=columns.disk_io.take(at),
-            free_network_mb_s=columns.network.take(at),
+            wants_disk_io_mb_s=disk_io,
+            wants_network_mb_s=network,
+            free_cpu=node[0],
+            free_memory_gib=node[1],
+            free_disk_gib=node[2],
+            free_disk_io_mb_s=node[3],
+            free_network_mb_s=node[4],
+            busy_s=node[5],
+            free_gpus=node[6],
+            free_gpu_gib=node[7],
+            cpu=node[8],
+            memory_gib=node[9],
+            disk_gib=node[10],
+            gpus=node[11],
+            gpu_gib=node[12],
             done_s=fetch_s + run_s,
-            soonest_s=length_s / fastest,
+            soonest_s=length_s / asks.speeds[:, -1].take(speeds),
             run_s=run_s,
-            busy_s=columns.busy_s.take(at),
-            needs=asks.likes.take(needs),
+            needs=likes,
             found=found,
             throughput=throughput,
-            sm=has_gpu * columns.sm.reshape(-1).take(first),
-            lost_gpus=self._usable.lost(places, share, taken, wants),
+            sm=has_gpu * device[4],
+            lost_gpus=self._usable.lost(places, share, taken, (cpu, memory)),
         )
         return Room(**cast(dict[str, float], amounts))
 

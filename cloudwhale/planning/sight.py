@@ -10,12 +10,13 @@ from cloudwhale.model.job import Placement
 from cloudwhale.model.node import Device
 from cloudwhale.model.plan import Scored
 from cloudwhale.model.reason import Refusal
-from cloudwhale.planning.asks import Asks
+from cloudwhale.planning.asks import Asks, taken_gib
 from cloudwhale.planning.columns import Bools, Columns, Floats, Ints, listed
 from cloudwhale.planning.ground import Ground, Seat
 from cloudwhale.planning.openings import Openings, RulesHere
 from cloudwhale.planning.rooms import Likings, Places, Rooms, Usable
-from cloudwhale.planning.scoring import RIVALS_KEPT, Song, seen_by
+from cloudwhale.planning.scoring import RIVALS_KEPT, Song
+from cloudwhale.planning.speeds import BESIDE_A_NEIGHBOUR
 
 BLOCK = 64
 """Needs that are looked at in one go: more would not fit into the processor's cache."""
@@ -81,16 +82,34 @@ class Sight:
         """Return what each of the seated has in the company that it ended up in."""
         if not seats:
             return []
-        ground = self.ground
-        songs = [seen_by(ground.needs[seat.need], ground.beside(seat)) for seat in seats]
-        columns = Columns(songs, self._devices)
         placements = [seat.placement for seat in seats]
         needs = np.array([seat.need for seat in seats])
-        places = _given(needs, np.arange(len(seats)), placements, columns)
-        rooms = Rooms(self.asks, columns, Usable(ground.taste.kinds, self._devices, columns))
         nodes = np.array([seat.node for seat in seats])
-        scores = self._judged(rooms, places, nodes)
-        return list(self._named(placements, scores))
+        columns = self._without_each(seats, self._columns_of(needs, nodes))
+        places = _given(needs, np.arange(len(seats)), placements, columns)
+        kinds = self.ground.taste.kinds
+        rooms = Rooms(self.asks, columns, Usable(kinds, self._devices, columns))
+        return list(self._named(placements, self._judged(rooms, places, nodes)))
+
+    def _without_each(self, seats: Sequence[Seat], at: Ints) -> Columns:
+        """Return the column of each seat as it would be without it, the rest being the same."""
+        columns, asks = self.columns.of(at), self.asks
+        needs = np.array([seat.need for seat in seats])
+        sits = np.zeros((len(seats), columns.width))
+        for row, seat in enumerate(seats):
+            ids = columns.ids[row]
+            sits[row, [ids.index(device) for device in seat.placement.devices]] = 1.0
+        share = sits * asks.share[needs][:, None]
+        taken = taken_gib(asks.share[needs], asks.least_gib[needs], columns.packs_gib.T).T * sits
+        columns.share += share
+        columns.gpu_gib += taken
+        alone = (1.0 - columns.slowed) / BESIDE_A_NEIGHBOUR
+        columns.slowed += sits * (1.0 - alone - columns.slowed)
+        columns.nodes[:5] += asks.rows[:5, needs]
+        columns.free_gpus += share.sum(axis=1)
+        columns.free_gpu_gib += taken.sum(axis=1)
+        columns.busy_s[:] = [self.ground.busy_beside_s(seat) for seat in seats]
+        return columns
 
     def rivals(self, seats: Sequence[Seat]) -> list[tuple[Scored, ...]]:
         """Return the best three places on other nodes that each of the seated could have."""
