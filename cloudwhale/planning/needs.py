@@ -69,6 +69,7 @@ class Needs:
         self.devices = models_of(nodes.values())
         """One device of each model and size that some node has, by name."""
         self._found: dict[tuple[object, ...], int] = {}
+        self._known_speeds: dict[tuple[object, ...], Mapping[str, float]] = {}
         self.all: list[Need] = []
         """Every need, in the order in which it was first seen."""
 
@@ -86,9 +87,17 @@ class Needs:
             number = self._found[key] = len(self.all)
             length_s = float(2.0 ** (step / STEPS_A_DOUBLING))
             wanted = spec_of(job)
-            speeds_here = relative_speeds(wanted, self.devices)
-            self.all.append(Need(wanted, length_s, barred, speeds_here))
+            self.all.append(Need(wanted, length_s, barred, self._speeds(wanted)))
         return number
+
+    def _speeds(self, spec: JobSpec) -> Mapping[str, float]:
+        gpu = spec.resources.gpu
+        span, said = gpu.memory_gib, tuple(spec.speeds.items())
+        key = (gpu.count > 0, gpu.models, span.least, span.most, spec.reference, said)
+        found = self._known_speeds.get(key)
+        if found is None:
+            found = self._known_speeds[key] = relative_speeds(spec, self.devices)
+        return found
 
     def _barred(self, job: Job) -> frozenset[str]:
         return frozenset(

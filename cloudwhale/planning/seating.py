@@ -157,8 +157,11 @@ def _seat_what_fits(jobs: Iterable[Waiting], board: Board, seated: set[int]) -> 
 def _keep_the_head(head: Sequence[Waiting], could: Could, board: Board, seated: set[int]) -> None:
     """Give the first jobs the places of later ones, where nothing else keeps them out."""
     for job in head:
-        is_out = job.rank not in seated
-        later = _fewest_later(job, could(job.need), board, seated) if is_out else None
+        if job.rank in seated:
+            continue
+        taken = {node for node, here in enumerate(board.ground.seats) if here}
+        nodes = [node for node in could(job.need) if node in taken]
+        later = _fewest_later(job, nodes, board, seated)
         if later is None:
             continue
         node, gone = later
