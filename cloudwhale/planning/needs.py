@@ -1,7 +1,7 @@
 """What of a waiting job matters to its place: jobs of one need are judged once."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -69,6 +69,7 @@ class Needs:
         self.devices = models_of(nodes.values())
         """One device of each model and size that some node has, by name."""
         self._found: dict[tuple[object, ...], int] = {}
+        self._known_models: dict[tuple[str, tuple[str, ...] | None], Collection[str | None]] = {}
         self._known_speeds: dict[tuple[object, ...], Mapping[str, float]] = {}
         self.all: list[Need] = []
         """Every need, in the order in which it was first seen."""
@@ -108,11 +109,18 @@ class Needs:
 
     def _longest_s(self, job: Job, node: str) -> Seconds:
         """Return how long the job runs on the slowest device of the node that it may get."""
-        models: set[str | None] = {None}
-        if job.wants.gpu.count and node in self._nodes:
-            devices = self._nodes[node].facts.devices
-            models = {d.model for d in devices if model_suits(job.spec, d)} or models
+        models = self._models_on(job, node)
         return max(run_s(job, model, 0, self._durations) for model in models)
+
+    def _models_on(self, job: Job, node: str) -> Collection[str | None]:
+        gpu = job.wants.gpu
+        key = (node, gpu.models if gpu.count else None)
+        found = self._known_models.get(key)
+        if found is None:
+            devices = self._nodes[node].facts.devices if gpu.count and node in self._nodes else ()
+            models = {d.model for d in devices if model_suits(job.spec, d)}
+            found = self._known_models[key] = models or {None}
+        return found
 
 
 def spec_of(job: Job) -> JobSpec:
