@@ -51,7 +51,7 @@ class Columns:
 
     def _name(self, nodes: Floats, devices: Floats) -> None:
         """Name the rows: of nodes and of devices, each a table of its own."""
-        self.size, self.width = devices.shape[1:]
+        self.size, self.width = len(devices[0]), len(devices[0, 0]) if len(devices[0]) else 1
         self.nodes, self.devices = nodes, devices
         self.amounts = nodes[:3]
         self.cpu, self.memory, self.disk = self.amounts

@@ -164,7 +164,7 @@ class Rooms:
         throughput = 1.0 - has_gpu * device[5]
         speeds: Ints = asks.of_speeds.take(needs)
         kind: Ints = columns.kind.reshape(-1).take(first)
-        speed: Floats = asks.speeds.reshape(-1).take(speeds * asks.speeds.shape[1] + kind)
+        speed: Floats = asks.speeds.reshape(-1).take(speeds * len(asks.speeds[0]) + kind)
         run_s: Floats = length_s / (speed * throughput)
         node = columns.nodes.take(at, axis=1)
         amounts = dict(
