@@ -72,7 +72,7 @@ def matched(
     after = before.with_places(packed.places)
     held: tuple[Hold, ...] = ()
     if holds_pay:
-        held = holds(packed.places, _ahead(classes, packed), after, whole, reserved)
+        held = holds(_may_wait(packed, room), _ahead(classes, packed), after, whole, reserved)
     made = Preempting()
     if rules.preempt:
         nowhere = _nowhere(packed, room)
@@ -114,6 +114,12 @@ def _ahead(classes: Sequence[tuple[Job, ...]], packed: Packed) -> Mapping[str, S
         if len(found) == len(first):
             break
     return found
+
+
+def _may_wait(packed: Packed, room: Promised) -> Iterator[tuple[Job, Decision]]:
+    """Yield the places that may be held back: not of those for whom others have given way."""
+    theirs = {job.id for job in room.first}
+    return (pair for pair in packed.places if pair[0].id not in theirs)
 
 
 def _nowhere(packed: Packed, room: Promised) -> Iterator[Job]:
