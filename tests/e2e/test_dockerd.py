@@ -16,7 +16,7 @@ FAILS = '#!/bin/sh\necho "cannot mount overlay" >&2\nexit 1\n'
     ("ci", "says"),
     [
         ({}, "SKIPPED [1] test_asks.py:1: no dockerd here: it is installed and cannot start"),
-        ({"CLOUDWHALE_CI": "1"}, "no dockerd here, and CI must have one: it is installed and can"),
+        ({"CI": "1"}, "no dockerd here, and CI must have one: it is installed and can"),
     ],
 )
 def test_a_dockerd_that_is_installed_and_cannot_start_is_a_reason_to_skip_but_in_ci(
