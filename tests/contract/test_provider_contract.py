@@ -95,7 +95,10 @@ def test_a_terminated_machine_is_gone_and_can_be_terminated_again(candidate: Can
 
 
 def test_a_machine_that_never_was_can_be_terminated(candidate: Candidate) -> None:
+    machine = candidate.launched()
     candidate.provider.terminate("no-such-machine")
+    assert [one.id for one in candidate.provider.machines()] == [machine.id]
+    assert candidate.launched().state == "running"
 
 
 def test_a_terminated_machine_can_be_launched_again(candidate: Candidate) -> None:

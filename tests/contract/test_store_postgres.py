@@ -246,7 +246,8 @@ def test_a_table_that_is_gone_is_named(
     ],
 )
 def test_a_url_that_makes_no_sense_is_shown_without_its_password(url: str) -> None:
-    refused(url)
+    fault = refused(url)
+    assert fault.says and fault.remedy
 
 
 def test_without_the_driver_the_line_that_installs_it_is_said(postgres_url: str) -> None:

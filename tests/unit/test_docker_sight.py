@@ -67,9 +67,17 @@ def test_a_docker_that_hangs_is_asked_by_one_at_a_time(
     docked: Docked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = threading.Event()
-    monkeypatch.setattr(docker_sight, "images_here", lambda: gate.wait(20.0) and None)
+    asked: list[float] = []
+
+    def hangs() -> None:
+        asked.append(0.0)
+        gate.wait(20.0)
+
+    monkeypatch.setattr(docker_sight, "images_here", hangs)
     for now in (100.0, 200.0, 300.0):
         docked.sight.look(now)
+    until(lambda: bool(asked), "it is asked")
+    assert len(asked) == 1
     gate.set()
     until(lambda: docked.told == [Runtimes(("process",))], "it is told once")
 

@@ -163,6 +163,8 @@ def test_a_new_database_is_made_at_the_newest_revision(tmp_path: Path) -> None:
     schema = a_later_schema(tmp_path / "scripts")
     stored_in(tmp_path, may_migrate=True, schema=schema).close()
     stored_in(tmp_path, may_migrate=False, schema=schema).close()
+    with pytest.raises(StoreUnusable, match="has revision 0003"):
+        open_store(sqlite_url(tmp_path), may_migrate=True)
 
 
 def test_programs_that_begin_a_new_database_at_once_agree(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import re
 from cloudwhale.spi.errors import StoreUnusable
 
 KINDS = "sqlite:////absolute/path or postgresql://user@host/database"
+ELSEWHERE = "once nothing runs here, CLOUDWHALE_HOME can name another place to begin anew in."
 REMEDY = f"Set `database` to {KINDS}, or leave it out."
 
 _POSTGRES = frozenset({"postgresql", "postgresql+psycopg", "postgres"})

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from sqlalchemy.exc import DatabaseError, OperationalError
 
-from cloudwhale.control.store.opening import ELSEWHERE
+from cloudwhale.control.store.address import ELSEWHERE
 from cloudwhale.spi.errors import StoreUnusable
 
 WHOLE_COPY = (

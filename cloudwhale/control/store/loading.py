@@ -1,8 +1,6 @@
 """The state in memory, read from the rows: whole once, afterwards only what was written since."""
 
-import gc
-from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Executable, Table, bindparam, func, select
@@ -17,6 +15,7 @@ from cloudwhale.model.rental import Rental, RentalState
 from cloudwhale.model.run import Run
 from cloudwhale.model.value import Value
 from cloudwhale.model.world import Account, Use
+from cloudwhale.planning.cycles import unsought
 
 V = TypeVar("V", bound=Value)
 
@@ -31,7 +30,7 @@ _RESERVED = select(t.accounts.c.body).where(t.accounts.c.reserved > 0)
 def load(connection: Connection, newest: int) -> State:
     """Return the state after the newest event, read from rows of what lives."""
     state = State()
-    with _no_garbage():
+    with unsought():  # ten thousand jobs are a million small values
         _put_all(connection.execute(_LIVE_JOBS), Job, state.put_job)
     _put_all(connection.execute(_OPEN_RENTALS), Rental, state.put_rental)
     _put_all(connection.execute(_RESERVED), Account, state.put_account)
@@ -40,20 +39,6 @@ def load(connection: Connection, newest: int) -> State:
     state.complete(SqlRows(connection))
     state.version = newest
     return state
-
-
-@contextmanager
-def _no_garbage() -> Generator[None]:
-    """Ten thousand jobs are a million small values, and looking for garbage among them as they
-    come takes as long as reading them.
-    """
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def catch_up(connection: Connection, state: State, newest: int) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from cloudwhale.clock import SystemClock, iso
-from cloudwhale.control.store.opening import ELSEWHERE
+from cloudwhale.control.store.address import ELSEWHERE
 from cloudwhale.spi.clock import Clock
 from cloudwhale.spi.errors import StoreUnusable
 

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from cloudwhale.control.store.sql import SqlStore
 
 FILE = "cloudwhale.db"
-ELSEWHERE = "once nothing runs here, CLOUDWHALE_HOME can name another place to begin anew in."
 
 
 def sqlite_url(home: Path) -> str:

@@ -13,10 +13,10 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 
 from cloudwhale.clock import SystemClock, wait
+from cloudwhale.control.store.address import ELSEWHERE
 from cloudwhale.control.store.database import Advice
 from cloudwhale.control.store.faults import as_sentences, is_busy
 from cloudwhale.control.store.network import mount_table, refuse_network
-from cloudwhale.control.store.opening import ELSEWHERE
 from cloudwhale.model.units import Seconds
 from cloudwhale.spi.errors import StoreUnusable
 
