@@ -130,7 +130,9 @@ def _runtime(spec: JobSpec, free: Free, suitable: Suitable) -> Refusal | None:
     return _never(
         Code.RUNTIME,
         f"needs the {needed} runtime, {free.node.id} has {has}",
-        "leave `image` out to run as a plain process" if spec.image else "",
+        f"start Docker on {free.node.id} (`doctor` says what is wrong), or leave `image` out"
+        if spec.image
+        else "",
     )
 
 
