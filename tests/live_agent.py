@@ -146,6 +146,10 @@ class LiveAgent:
         """Wait for the end of an attempt."""
         return self.wait_for(AttemptEnded, job, attempt)
 
+    def has_noted_the_end(self, job: str = "job", attempt: int = 1) -> None:
+        """Wait until the agent has written down that an end was posted: from then it repeats it."""
+        until(lambda: self.folder(job, attempt).has_ended, f"the end of {job} in its folder")
+
     def joined_again(self, times: int) -> Joined:
         """Wait until agents have joined so many times; return the last."""
         return until(

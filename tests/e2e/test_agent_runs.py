@@ -153,6 +153,7 @@ def test_a_stop_of_an_attempt_that_nobody_knows_says_it_is_over(agent: LiveAgent
     agent.post(a_stop(job="unknown", attempt=3))
     end = agent.ended("unknown", 3)
     assert (end.how, end.exit_code) == ("stopped", None)
+    agent.has_noted_the_end("unknown", 3)
     agent.post(a_start(job="unknown", attempt=3))
     until(lambda: len(agent.all_of(AttemptEnded)) == 2, "its end is said again")
     assert agent.all_of(AttemptStarted) == []
@@ -183,6 +184,7 @@ def test_the_same_order_twice_runs_once(agent: LiveAgent) -> None:
     agent.post(order)
     agent.post(order)
     agent.ended()
+    agent.has_noted_the_end()
     agent.post(order)
     until(lambda: len(agent.all_of(AttemptEnded)) == 2, "its end is said again")
     assert (agent.folder().path / "checkpoints" / "times").read_text() == "ran\n"
