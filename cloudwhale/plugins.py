@@ -9,6 +9,8 @@ from cloudwhale.spi.errors import SettingsError
 PROVIDERS = "cloudwhale.providers"
 ORDERS = "cloudwhale.policies.order"
 SCORES = "cloudwhale.policies.score"
+WAITS = "cloudwhale.policies.wait"
+RENTS = "cloudwhale.policies.rent"
 
 
 def names(group: str) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from itertools import chain
 
 from cloudwhale.model.job import HOLDS_A_PLACE, Job
 from cloudwhale.model.plan import Decision
-from cloudwhale.model.reason import Code
+from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.units import Instant
 from cloudwhale.model.world import World
 from cloudwhale.planning.aging import Aged, aged
@@ -40,6 +40,8 @@ class Matched:
     """Ids of those that went before all others because they had waited for too long."""
     look_again_at: Instant | None
     """When a hold ends, or somebody may be stopped for another."""
+    leaving: tuple[tuple[Job, Reason], ...] = ()
+    """Those that had better be rented for than wait, first first, and why."""
 
 
 def matched(

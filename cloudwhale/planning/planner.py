@@ -17,6 +17,8 @@ from cloudwhale.planning.reconcile import differences
 from cloudwhale.planning.refusals import Verdict
 from cloudwhale.planning.rules import Rules
 from cloudwhale.spi.policy import Order, Score
+from cloudwhale.spi.renting import Rent
+from cloudwhale.spi.waiting import Wait
 
 # The numbers in the reason of a waiting job move with every job that ends. For the head of the
 # queue they are kept current; further back only a changed code is worth an event.
@@ -30,6 +32,9 @@ class Policies:
     order: Order
     score: Score
     rules: Rules = field(default_factory=Rules)
+    wait: Wait | None = None
+    """None: whoever fits may start, and nothing is rented."""
+    rent: Rent | None = None
 
 
 def plan(world: World, policies: Policies) -> Plan:
