@@ -52,6 +52,8 @@ _WANTED = {
     "score": "a name, like best-fit",
     "weights": "names of scores with numbers that sum to 1, like {finish = 0.6, fit = 0.4}",
     "shares": "projects with numbers above 0, like {nlp = 2, vision = 1}",
+    "match": "true or false",
+    "age": "true or false",
     "hold": "true or false",
     "reserve": "true or false",
     "preempt": "true or false",
@@ -113,6 +115,10 @@ class Settings(Value):
     """How much each named score counts; they sum to 1. Empty: as the score policy has it."""
     shares: dict[str, Amount] = {}
     """What projects are entitled to, beside one another; in the environment `nlp=2,vision=1`."""
+    match: bool = True
+    """Whether the jobs of a class are matched to places together; else one by one."""
+    age: bool = True
+    """Whether those who have waited too long go first, which bounds every wait."""
     hold: bool = True
     """Whether a job may wait for a better place although it fits somewhere."""
     reserve: bool = True

@@ -107,6 +107,8 @@ def policies(settings: Settings) -> Policies:
             patience=patience(settings),
             weights=settings.weights,
             shares=settings.shares,
+            match=settings.match,
+            age=settings.age,
             hold=settings.hold,
             reserve=settings.reserve,
             preempt=settings.preempt,

@@ -53,13 +53,15 @@ def matched(
     before = Profile(world.now, free, running, Durations(world.durations))
     whole = Whole(world.nodes.values(), world.sightings)
     known = queueing(world, before.durations, rules)
-    old = aged(ready, known, whole) if order.ages else Aged()
+    old = aged(ready, known, whole) if order.ages and rules.age else Aged()
     room = promised(ready, before, whole) if rules.preempt else Promised()
     holds_pay = rules.hold and not old.at_last  # who has waited longest is kept from no node
     waiting = Holding(ready=tuple(ready))
     if holds_pay:
         waiting = still_held(ready, before, whole, room.reserved)
     classes = _classes(waiting.ready, room.first, order, replace(known, aged=old.first))
+    if not rules.match:
+        classes = [(job,) for job in chain.from_iterable(classes)]
     reserved = {**waiting.reserved, **room.reserved}
     kept = None
     if rules.reserve:

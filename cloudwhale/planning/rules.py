@@ -33,6 +33,10 @@ class Rules(Value):
     """Weight of each named score; they sum to 1. Empty: the policy's own."""
     shares: dict[str, float] = {}
     """What each project is entitled to, beside the others; one that is not named has 1."""
+    match: bool = True
+    """Whether the jobs of a class are matched to places together; else one by one, first first."""
+    age: bool = True
+    """Whether those who have waited too long go first: what bounds every wait."""
     hold: bool = True
     """Whether a job may wait for a better place although it fits somewhere."""
     reserve: bool = True
