@@ -11,6 +11,7 @@ ORDERS = "cloudwhale.policies.order"
 SCORES = "cloudwhale.policies.score"
 WAITS = "cloudwhale.policies.wait"
 RENTS = "cloudwhale.policies.rent"
+FILLINGS = "cloudwhale.policies.filling"
 
 
 def names(group: str) -> tuple[str, ...]:
