@@ -5,7 +5,7 @@ from typing import Literal, Protocol
 
 from cloudwhale.model.node import Facts
 from cloudwhale.model.offer import Offer
-from cloudwhale.model.units import Instant
+from cloudwhale.model.units import Instant, MicroUsd
 from cloudwhale.model.value import Value
 
 
@@ -33,6 +33,12 @@ class Machine(Value):
     state: Literal["starting", "running", "stopping", "gone"]
     facts: Facts | None = None
     stop_at: Instant | None = None
+    billed_from: Instant | None = None
+    """When its bill began; None where the provider does not say, or there is none."""
+    billed_to: Instant | None = None
+    """When its bill ended, once it has."""
+    price_usd_h: MicroUsd | None = None
+    """What it is billed at; None where the provider does not say: as it was offered."""
 
 
 class Leftover(Value):

@@ -8,7 +8,12 @@ import pytest
 from live_agent import until
 
 from cloudwhale.host import HostOptions, as_arguments, facts
+from cloudwhale.mailbox.objects import open_objects
+from cloudwhale.model.node import Facts
 from cloudwhale.model.offer import Offer
+from cloudwhale.model.units import micro_usd
+from cloudwhale.simulation.cloud import Shelf, SimulatedCloud
+from cloudwhale.simulation.processes import Program
 from cloudwhale.spi.provider import LaunchRequest, Machine, Provider
 from cloudwhale_providers.local import LocalProvider
 
@@ -52,7 +57,22 @@ def _local(folder: Path) -> Candidate:
     return Candidate(provider, request)
 
 
-CANDIDATES: dict[str, Callable[[Path], Candidate]] = {"local": _local}
+def _cloud(folder: Path) -> Candidate:
+    shape = Facts(cpu=8.0, memory_gib=32.0, disk_gib=100.0)
+    offer = Offer(
+        id="small", provider="cloud", region="r", zone="r-a", market="on-demand", facts=shape,
+        price_usd_h=micro_usd(1), cap_usd_h=micro_usd(1), boot_s=0.0,
+    )  # fmt: skip
+    provider = SimulatedCloud(
+        [Shelf(offer)], open_objects("memory://"), lambda order: Program(work_s=1.0), lambda: NOW
+    )
+    request = LaunchRequest(
+        request_id="launch-1", node="rented", offer=offer, mailbox="memory://", home="/"
+    )
+    return Candidate(provider, request)
+
+
+CANDIDATES: dict[str, Callable[[Path], Candidate]] = {"local": _local, "cloud": _cloud}
 
 
 @pytest.fixture(params=sorted(CANDIDATES))

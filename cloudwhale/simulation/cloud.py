@@ -1,0 +1,269 @@
+"""A cloud without machines: offers that can run dry, machines that boot, end and are billed."""
+
+import math
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from cloudwhale.mailbox.objects import Objects
+from cloudwhale.model.offer import Offer
+from cloudwhale.model.units import Instant, MicroUsd, Seconds
+from cloudwhale.simulation.machines import Programs, SimulatedMachine
+from cloudwhale.spi.errors import NoCapacity, PriceMoved
+from cloudwhale.spi.provider import Check, LaunchRequest, Leftover, Machine
+
+SHOWN_S: Seconds = 3600.0  # EC2 lists a machine for about an hour after its end
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """One offer, how many of it there are, and what goes wrong with it."""
+
+    offer: Offer
+    capacity: int | None = None
+    """Machines there are; None: always one more."""
+    prices: tuple[tuple[Instant, MicroUsd | None], ...] = ()
+    """Price per hour from each moment on; before the first it is the offer's own."""
+    droughts: tuple[tuple[Instant, Instant], ...] = ()
+    """Spans of time in which none can be had."""
+    hazard_per_h: float | None = None
+    """True preemptions per hour; None: as the offer says, and none where it does not."""
+    slow_boots: float = 0.0
+    """Share of the machines that boot ten times as slowly."""
+    failed_boots: float = 0.0
+    """Share of the machines that never boot, and are billed none the less."""
+
+    def price_at(self, now: Instant) -> MicroUsd | None:
+        """Return the price per hour at a time; None when none is told."""
+        since = [price for at, price in self.prices if at <= now]
+        return since[-1] if since else self.offer.price_usd_h
+
+
+SLOW = 10.0  # how many times slower a slow boot is
+
+
+@dataclass(slots=True)
+class Hired:
+    """A machine that was launched, and what will become of it."""
+
+    id: str
+    request: LaunchRequest
+    shelf: Shelf
+    machine: SimulatedMachine
+    price_usd_h: MicroUsd
+    launched_at: Instant
+    boots_at: Instant
+    """When its agent starts; infinity: never."""
+    taken_at: Instant
+    """When it is preempted; infinity: never."""
+    stop_at: Instant
+    """When the cloud itself ends it, as it was asked to; infinity: never."""
+    ended_at: Instant | None = None
+    is_up: bool = False
+
+    @property
+    def ends_at(self) -> Instant:
+        """Return when it ends if nobody ends it before."""
+        return min(self.taken_at, self.stop_at)
+
+    @property
+    def noticed_at(self) -> Instant:
+        """Return from when on the cloud tells that it will be taken."""
+        return self.taken_at - self.shelf.offer.notice_s
+
+    def seen(self, now: Instant) -> Machine:
+        """Return it as the cloud lists it."""
+        return Machine(
+            id=self.id, node=self.machine.node, state=self._state(now),
+            facts=self.machine.facts,
+            stop_at=None if math.isinf(self.stop_at) else self.stop_at,
+            billed_from=self.launched_at, billed_to=self.ended_at, price_usd_h=self.price_usd_h,
+        )  # fmt: skip
+
+    def _state(self, now: Instant) -> Literal["starting", "running", "stopping", "gone"]:
+        if self.ended_at is not None:
+            return "gone"
+        if self.shelf.offer.notice_s > 0 and now >= self.noticed_at:
+            return "stopping"
+        return "running" if self.is_up else "starting"
+
+    def times(self) -> Iterator[Instant]:
+        """Yield the moments at which something happens to it by itself."""
+        if self.ended_at is None:
+            yield self.ends_at
+            if not self.is_up:
+                yield self.boots_at
+            if self.shelf.offer.notice_s > 0:
+                yield self.noticed_at
+
+    def bill(self, now: Instant) -> MicroUsd:
+        """Return what it has cost: whole billing steps, the least at least, rounded up."""
+        offer, until = self.shelf.offer, now if self.ended_at is None else self.ended_at
+        used_s = max(0.0, until - self.launched_at)
+        if offer.billing_step_s > 0:
+            used_s = math.ceil(used_s / offer.billing_step_s) * offer.billing_step_s
+        billed = Fraction(max(used_s, offer.billing_least_s)) * self.price_usd_h / 3600
+        return MicroUsd(math.ceil(billed))
+
+
+class SimulatedCloud:
+    """The provider of simulated machines that are rented; passes the provider contract.
+
+    A machine keeps the price that it was launched at; a price that moves is that of new ones. Its
+    fate is drawn from the seed and the request, so it does not depend on what else was launched.
+    """
+
+    def __init__(
+        self,
+        shelves: Sequence[Shelf],
+        objects: Objects,
+        programs: Programs,
+        now: Callable[[], Instant],
+        seed: int = 0,
+    ) -> None:
+        self._shelves = {shelf.offer.id: shelf for shelf in shelves}
+        self._objects = objects
+        self._programs = programs
+        self._now = now
+        self._seed = seed
+        self.hired: dict[str, Hired] = {}
+        """Every machine that there ever was, by the id of its request."""
+        self._listed: dict[str, Hired] = {}
+        """Those that run or have ended not long ago, by their own id, oldest first."""
+
+    # -- as a provider -----------------------------------------------------------------------
+
+    def offers(self, now: Instant) -> Sequence[Offer]:
+        """Return all shelves at today's prices; one that has run dry is not told from others."""
+        return [
+            shelf.offer.but(price_usd_h=shelf.price_at(now)) for shelf in self._shelves.values()
+        ]
+
+    def launch(self, request: LaunchRequest) -> Machine:
+        """Start a machine; raise NoCapacity when none is left, PriceMoved when it costs more."""
+        now = self._now()
+        known = self.hired.get(request.request_id)
+        if known is None:
+            known = self._hired(request, now)
+            self.hired[request.request_id] = self._listed[known.id] = known
+            self.step(now)
+        return known.seen(now)
+
+    def machines(self) -> Sequence[Machine]:
+        """Return the machines that run or have ended in the last hour, newest first."""
+        now = self._now()
+        self._listed = {name: one for name, one in self._listed.items() if _is_shown(one, now)}
+        return [one.seen(now) for one in reversed(self._listed.values())]
+
+    def extend(self, machine: str, stop_at: Instant) -> Instant | Literal["fixed"]:
+        """Move the cloud's own stop; that of a machine that is gone is fixed."""
+        found = self._listed.get(machine)
+        if found is None or found.ended_at is not None:
+            return "fixed"
+        found.stop_at = stop_at
+        return stop_at
+
+    def terminate(self, machine: str) -> None:
+        """End a machine at once; its bill ends with it."""
+        found = self._listed.get(machine)
+        if found is not None:
+            _end(found, self._now())
+
+    def leftovers(self) -> Sequence[Leftover]:
+        """Nothing is left of a machine that is gone."""
+        return ()
+
+    def check(self) -> Sequence[Check]:
+        """Say how many offers there are."""
+        return [Check(name="cloud", state="ok", says=f"simulated, {len(self._shelves)} offers")]
+
+    # -- in simulated time -------------------------------------------------------------------
+
+    def step(self, now: Instant) -> None:
+        """Do all that is due: boots, preemptions, stops, and what the agents do."""
+        for one in self._living():
+            if one.ends_at <= now:
+                _end(one, one.ends_at)
+            if one.ended_at is None and not one.is_up and one.boots_at <= now:
+                one.is_up = True
+                one.machine.start_agent(now)
+            if one.ended_at is None:
+                one.machine.step(now)
+
+    def next_at(self, now: Instant) -> Instant:
+        """Return when something becomes due here by itself; infinity when nothing will."""
+        found = math.inf
+        for one in self._living():
+            found = min(found, one.machine.next_at(now), *(at for at in one.times() if at > now))
+        for shelf in self._shelves.values():
+            found = min(found, *(at for at, _ in shelf.prices if at > now), math.inf)
+        return found
+
+    @property
+    def machines_ever(self) -> Sequence[SimulatedMachine]:
+        """Return every machine that there ever was, in the order of their launches."""
+        return [one.machine for one in self.hired.values()]
+
+    @property
+    def running(self) -> int:
+        """Return how many machines have not ended."""
+        return len(self._living())
+
+    def _living(self) -> list[Hired]:
+        return [one for one in self._listed.values() if one.ended_at is None]
+
+    def bill(self) -> MicroUsd:
+        """Return what all machines have cost until now, by the cloud's own arithmetic."""
+        now = self._now()
+        return MicroUsd(sum(one.bill(now) for one in self.hired.values()))
+
+    # -- what is drawn -----------------------------------------------------------------------
+
+    def _hired(self, request: LaunchRequest, now: Instant) -> Hired:
+        shelf, price = self._had(request, now)
+        drawn = random.Random(f"{request.request_id}-{self._seed}")
+        boot_s = shelf.offer.boot_s
+        if drawn.random() < shelf.slow_boots:
+            boot_s *= SLOW
+        if drawn.random() < shelf.failed_boots:
+            boot_s = math.inf
+        hazard = shelf.hazard_per_h if shelf.hazard_per_h is not None else shelf.offer.hazard_per_h
+        lives_s = drawn.expovariate(hazard) * 3600.0 if hazard else math.inf
+        machine = SimulatedMachine(request.node, shelf.offer.facts, self._objects, self._programs)
+        return Hired(
+            id=f"m-{len(self.hired) + 1}", request=request, shelf=shelf, machine=machine,
+            price_usd_h=price, launched_at=now, boots_at=now + boot_s, taken_at=now + lives_s,
+            stop_at=math.inf if request.stop_at is None else request.stop_at,
+        )  # fmt: skip
+
+    def _had(self, request: LaunchRequest, now: Instant) -> tuple[Shelf, MicroUsd]:
+        """Return the shelf and the price of a request; raise TryAnother when it cannot be had."""
+        asked = request.offer
+        shelf = None if asked is None else self._shelves.get(asked.id)
+        if asked is None or shelf is None:
+            raise NoCapacity("nothing of that kind is offered", "Ask for an offer of this cloud.")
+        price = shelf.price_at(now)
+        if price is None or (asked.price_usd_h is not None and price > asked.price_usd_h):
+            raise PriceMoved(f"{asked.id} costs more than it was offered for")
+        is_dry = any(begins <= now < ends for begins, ends in shelf.droughts)
+        taken = sum(one.shelf.offer.id == asked.id for one in self._living())
+        if is_dry or (shelf.capacity is not None and taken >= shelf.capacity):
+            raise NoCapacity(f"there is no {asked.id} left now")
+        return shelf, price
+
+
+def _end(one: Hired, at: Instant) -> None:
+    """End a machine with all that runs on it; one that has ended is left alone."""
+    if one.ended_at is not None:
+        return
+    one.ended_at = at
+    one.machine.kill_agent()
+    for folder in one.machine.disk.folders.values():
+        if folder.process is not None:
+            folder.process = folder.process.killed(at)
+
+
+def _is_shown(one: Hired, now: Instant) -> bool:
+    return one.ended_at is None or now - one.ended_at <= SHOWN_S
