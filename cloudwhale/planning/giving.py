@@ -14,15 +14,17 @@ from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.holding import HEAD, Hold, Holding, holds, still_held
 from cloudwhale.planning.inventory import free_capacity
 from cloudwhale.planning.packing import Packed, Packing, pack
+from cloudwhale.planning.policies import Policies
 from cloudwhale.planning.preempting import GivesWay, Preempting, who_gives_way
 from cloudwhale.planning.promising import Promised, promised
 from cloudwhale.planning.queue import earliest
 from cloudwhale.planning.refusals import Verdict
 from cloudwhale.planning.releases import Profile, Whole
 from cloudwhale.planning.reserving import kept_for
-from cloudwhale.planning.rules import Rules
 from cloudwhale.planning.standing import queueing
-from cloudwhale.spi.policy import Order, Queueing, Score
+from cloudwhale.planning.waiting import Saying, waited
+from cloudwhale.spi.policy import Order, Queueing
+from cloudwhale.spi.waiting import Quote
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +44,18 @@ class Matched:
     """When a hold ends, or somebody may be stopped for another."""
     leaving: tuple[tuple[Job, Reason], ...] = ()
     """Those that had better be rented for than wait, first first, and why."""
+    waits: tuple[tuple[Job, Reason], ...] = ()
+    """Those that fit somewhere and do not start: what they would take is kept for others."""
 
 
 def matched(
-    world: World, ready: Sequence[Job], order: Order, score: Score, rules: Rules
+    world: World, ready: Sequence[Job], policies: Policies, quotes: Mapping[str, Quote]
 ) -> Matched:
-    """Give places, hold back, and say who gives way; `ready` in the order of the world."""
+    """Give places, hold back, and say who gives way; `ready` in the order of the world.
+
+    `quotes`: the least that each job could be rented for now, by its id.
+    """
+    order, rules = policies.order, policies.rules
     running = tuple(job for job in world.jobs.values() if job.state in HOLDS_A_PLACE)
     free = free_capacity(world.nodes.values(), running, world.sightings)
     before = Profile(world.now, free, running, Durations(world.durations))
@@ -63,13 +71,16 @@ def matched(
     if not rules.match:
         classes = [(job,) for job in chain.from_iterable(classes)]
     reserved = {**waiting.reserved, **room.reserved}
+    at_once = frozenset(job.id for job in (*old.first, *room.first))
+    said = waited(classes, world, before, whole, Saying(policies, quotes, at_once))
+    classes = said.classes
     kept = None
-    if rules.reserve:
+    if rules.reserve and (old.at_last or not said.is_planned):
         kept = kept_for(chain.from_iterable(classes), old.at_last, before, whole, reserved)
     if kept is not None:
         reserved[kept.reservation.node] = kept.reservation
     given = Packing(
-        now=world.now, free=free, running=running, score=score, durations=before.durations,
+        now=world.now, free=free, running=running, score=policies.score, durations=before.durations,
         weights=rules.weights, reserved=reserved,
     )  # fmt: skip
     packed = pack(classes, given)
@@ -86,10 +97,12 @@ def matched(
         places=tuple(pair for pair in packed.places if pair[0].id not in waits),
         holds=held,
         gives_way=made.gives_way,
-        refused=tuple(pair for pair in packed.refused if pair[0].id not in room.waits),
+        refused=tuple(said.told(*pair) for pair in packed.refused if pair[0].id not in room.waits),
         reserved=None if kept is None else (kept.reservation.job, kept.says),
         first=frozenset(job.id for job in old.first),
-        look_again_at=earliest(waiting.until, made.look_again_at),
+        look_again_at=earliest(waiting.until, made.look_again_at, said.look_again_at),
+        leaving=said.leaving,
+        waits=said.waits,
     )
 
 

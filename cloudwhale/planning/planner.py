@@ -1,7 +1,7 @@
 """One planning round: reconcile, order, fit, score, pack, say why."""
 
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from itertools import chain
 
 from cloudwhale.model import plan as p
@@ -11,30 +11,16 @@ from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.world import World
 from cloudwhale.planning import cycles
 from cloudwhale.planning.giving import Matched, matched
+from cloudwhale.planning.policies import Policies as Policies
 from cloudwhale.planning.preempting import GivesWay
 from cloudwhale.planning.queue import Queue, earliest, waiting
 from cloudwhale.planning.reconcile import differences
 from cloudwhale.planning.refusals import Verdict
-from cloudwhale.planning.rules import Rules
-from cloudwhale.spi.policy import Order, Score
-from cloudwhale.spi.renting import Rent
-from cloudwhale.spi.waiting import Wait
+from cloudwhale.spi.waiting import Quote
 
 # The numbers in the reason of a waiting job move with every job that ends. For the head of the
 # queue they are kept current; further back only a changed code is worth an event.
 HEAD_OF_QUEUE = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Policies:
-    """What is preferred, and the rules that a user has set."""
-
-    order: Order
-    score: Score
-    rules: Rules = field(default_factory=Rules)
-    wait: Wait | None = None
-    """None: whoever fits may start, and nothing is rented."""
-    rent: Rent | None = None
 
 
 def plan(world: World, policies: Policies) -> Plan:
@@ -46,7 +32,8 @@ def plan(world: World, policies: Policies) -> Plan:
 def _plan(world: World, policies: Policies) -> Plan:
     seen = differences(world, policies.rules.patience)
     queue = waiting(world)
-    found = matched(world, queue.ready, policies.order, policies.score, policies.rules)
+    quotes: Mapping[str, Quote] = {}
+    found = matched(world, queue.ready, policies, quotes)
     steps = (
         *seen.steps,
         *(p.GiveUp(job=job, reason=reason) for job, reason in queue.doomed.items()),
@@ -108,6 +95,9 @@ def _changed_reasons(world: World, queue: Queue, found: Matched) -> Iterator[p.E
         if found.reserved is not None and job.id == found.reserved[0]:
             reason = reason.but(says=f"{reason.says}; {found.reserved[1]}")
         if job.id not in told and _is_news(job, reason, keep_numbers=keep_numbers):
+            yield p.Explain(job=job.id, reason=reason)
+    for job, reason in found.waits:
+        if _is_news(job, reason, keep_numbers=len(found.waits) <= HEAD_OF_QUEUE):
             yield p.Explain(job=job.id, reason=reason)
     for job in world.jobs.values():
         if job.state is JobState.RECOVERING and _recovering_is_news(job):

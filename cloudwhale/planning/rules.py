@@ -45,3 +45,5 @@ class Rules(Value):
     """Whether jobs may be stopped for those of a higher class."""
     preempt_after_s: Seconds = 60.0
     """A job that has run for less is not stopped for another."""
+    value_usd_h: float = 20.0
+    """What an hour of a job's waiting is worth, in dollars, where its file does not say."""

@@ -1,0 +1,110 @@
+"""When how many devices of each node are free: where a job fits soonest, and room kept for it."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import inf
+
+from cloudwhale.model.units import Seconds
+
+EPSILON = 1e-9
+"""Shares of devices are floats: less than this is nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A place in time."""
+
+    node: str
+    start_s: Seconds
+    """From now."""
+    spare: float
+    """Least number of devices that stay free beside it while it runs."""
+
+
+class Timetable:
+    """Steps of free devices for each node; times are seconds from now, from 0 to the end of days.
+
+    Plain lists: a round asks for a few slots among a dozen steps, thousands of times.
+    """
+
+    __slots__ = ("_rows",)
+
+    def __init__(self, free: Mapping[str, float]) -> None:
+        self._rows: dict[str, tuple[list[Seconds], list[float]]] = {
+            node: ([0.0], [devices]) for node, devices in free.items()
+        }
+
+    def copy(self) -> "Timetable":
+        """Return the same timetable, to be changed without changing this one."""
+        other = Timetable({})
+        other._rows = {node: (at[:], free[:]) for node, (at, free) in self._rows.items()}
+        return other
+
+    def free_at(self, node: str, at_s: Seconds) -> float:
+        """Return how many devices of a node are free at a time."""
+        at, free = self._rows[node]
+        return free[bisect_right(at, at_s) - 1]
+
+    def release(self, node: str, at_s: Seconds, devices: float) -> None:
+        """Add devices that become free at a time and stay so."""
+        at, free = self._rows[node]
+        for step in range(_step(at, free, max(0.0, at_s)), len(free)):
+            free[step] += devices
+
+    def reserve(self, slot: Slot, devices: float, length_s: Seconds) -> None:
+        """Take devices of a node from the start of a slot for a time; `inf` takes them for good."""
+        at, free = self._rows[slot.node]
+        first = _step(at, free, slot.start_s)
+        last = len(free) if length_s == inf else _step(at, free, slot.start_s + length_s)
+        for step in range(first, last):
+            free[step] -= devices
+
+    def earliest(
+        self, devices: float, length_s: Seconds, nodes: Iterable[str], from_s: Seconds = 0.0
+    ) -> Slot | None:
+        """Return the first slot on some nodes; None: no node ever has so many devices.
+
+        Of equal starts the one that leaves least beside it; ties end at the first node.
+        """
+        best: Slot | None = None
+        for node in nodes:
+            if node not in self._rows:
+                continue
+            found = self._on(node, devices, length_s, from_s)
+            if found is None:
+                continue
+            if best is None or (found.start_s, found.spare) < (best.start_s, best.spare):
+                best = found
+        return best
+
+    def _on(self, node: str, devices: float, length_s: Seconds, from_s: Seconds) -> Slot | None:
+        at, free = self._rows[node]
+        needs = devices - EPSILON
+        step, last = bisect_right(at, from_s) - 1, len(at) - 1
+        while True:
+            while free[step] < needs:
+                if step == last:
+                    return None
+                step += 1
+            start_s = max(at[step], from_s)
+            end_s = start_s + length_s - EPSILON
+            least, inner = free[step], step
+            while inner < last and at[inner + 1] < end_s:
+                inner += 1
+                if free[inner] < needs:
+                    break
+                least = min(least, free[inner])
+            else:
+                return Slot(node, start_s, least - devices)
+            step = inner
+
+
+def _step(at: list[Seconds], free: list[float], when_s: Seconds) -> int:
+    """Return the number of the step that begins at a time; it is made when there is none."""
+    step = bisect_left(at, when_s)
+    if step < len(at) and at[step] == when_s:
+        return step
+    at.insert(step, when_s)
+    free.insert(step, free[step - 1])
+    return step
