@@ -39,6 +39,8 @@ class Code(StrEnum):
     RECOVERING = "recovering"
     HELD = "held"  # a better place becomes free soon
     MAKES_ROOM = "makes-room"  # jobs of lower priority give way to it
+    WAITS_FOR_START = "waits-for-start"  # its start here is near enough to be waited for
+    BETTER_RENTED = "better-rented"  # to wait for a start here costs more than to rent
     # why parked, failed or stopped
     DEPENDENCY_FAILED = "dependency-failed"
     DEADLINE_PASSED = "deadline-passed"
@@ -67,6 +69,13 @@ class Code(StrEnum):
     OVER_BUDGET = "over-budget"
     SOFT_LINE = "soft-line"
     WOULD_STRAND_STARTED_WORK = "would-strand-started-work"
+    # rented machines
+    RENTED = "rented"  # a machine is on its way for it
+    NO_CAPACITY = "no-capacity"
+    BOOT_FAILED = "boot-failed"
+    MACHINE_GONE = "machine-gone"
+    LEASE_ENDS = "lease-ends"
+    RETURNED = "returned"
     # notes
     CHECKPOINT_LATE = "checkpoint-late"
     STALE_ATTEMPT = "stale-attempt"
