@@ -50,6 +50,7 @@ _WANTED = {
     "labels": 'names with texts, like {rack = "a"}',
     "order": "a name, like priority",
     "score": "a name, like best-fit",
+    "rent": "a name, like one-each",
     "weights": "names of scores with numbers that sum to 1, like {finish = 0.6, fit = 0.4}",
     "shares": "projects with numbers above 0, like {nlp = 2, vision = 1}",
     "match": "true or false",
@@ -109,6 +110,8 @@ class Settings(Value):
     """Policy that says which job is planned first."""
     score: str = "whale"
     """Policy that says which of the places that fit is best."""
+    rent: str = "one-each"
+    """Policy that says which machines are rented for those who had better not wait."""
     seed: int = 0
     """What policies draw from; the same seed gives the same plans."""
     weights: Annotated[dict[str, Weight], AfterValidator(_weights)] = {}
@@ -166,6 +169,11 @@ def load(folder: Path, environment: Mapping[str, str] | None = None) -> Settings
                 raise _unknown(key, f"${name}")
     found.setdefault("home", default_home())
     return _checked(found, origin)
+
+
+def checked(found: Mapping[str, Any], origin: str) -> Settings:
+    """Return the settings with these values; raise SettingsError, naming where they come from."""
+    return _checked(dict(found), dict.fromkeys(found, origin))
 
 
 def _user_file(env: Mapping[str, str]) -> Path:

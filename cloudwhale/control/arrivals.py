@@ -32,8 +32,9 @@ class Found:
 class Arrivals:
     """Remembers whose inboxes are followed although their nodes are not known."""
 
-    def __init__(self, objects: Objects) -> None:
+    def __init__(self, objects: Objects, every_s: Seconds = LOOK_EVERY_S) -> None:
         self._objects = objects
+        self._every_s = every_s
         self._followed: dict[str, Instant] = {}
         """Since when, by name."""
         self._silent: dict[str, int] = {}
@@ -57,7 +58,7 @@ class Arrivals:
 
     def look(self, known: Iterable[str], now: Instant) -> Effect | None:
         """Return the look for new agents when one is due; `known` need none."""
-        if self._looked_at is not None and now - self._looked_at < LOOK_EVERY_S:
+        if self._looked_at is not None and now - self._looked_at < self._every_s:
             return None
         self._looked_at = now
         skip, silent = {*known, *self._followed}, dict(self._silent)

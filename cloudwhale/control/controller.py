@@ -1,18 +1,22 @@
 """The tick: look, decide, check, record, do. It never waits and never chooses."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from cloudwhale.control.arrivals import Found
 from cloudwhale.control.effects import Effects, Key, Result
 from cloudwhale.control.executor import Executor, Posted, SecretUnusable
+from cloudwhale.control.hired import Hired
+from cloudwhale.control.hiring import LAUNCH, VERBS, Ended, Extended, Launched
+from cloudwhale.control.offers import Offered
 from cloudwhale.control.reports import Reading
 from cloudwhale.control.sightings import differ
 from cloudwhale.control.timeline import JUMP_S, Timeline
 from cloudwhale.control.watcher import Machines, Mail, Watcher
 from cloudwhale.model import event as e
 from cloudwhale.model import plan as p
+from cloudwhale.model.offer import Offer
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.model.world import Sighting, World
@@ -20,10 +24,10 @@ from cloudwhale.planning.checker import check
 from cloudwhale.planning.decided import events_of
 from cloudwhale.planning.planner import Policies, plan
 from cloudwhale.planning.queue import earliest
-from cloudwhale.spi.errors import CloudwhaleError, StaleWorld
+from cloudwhale.spi.errors import CloudwhaleError, Denied, PriceMoved, StaleWorld, TryAnother
 from cloudwhale.spi.store import Store
 
-GAP_S: Seconds = 60.0  # a controller that did not tick for so long has heard nobody
+GAP_S: Seconds = 60.0  # a controller whose tick is due for so long has heard nobody
 SETTLES_ITSELF = (p.Place, p.Explain, p.WakeAgent, p.PostStart, p.PostStop, p.Late)
 
 
@@ -37,6 +41,10 @@ class Chosen:
     seed: int = 0
     holder: str = ""
     """Who we are, for the list of epochs."""
+    wait: str = ""
+    rent: str = ""
+    decide: Callable[[World], p.Plan] | None = None
+    """Another planner than the house's, to compare with; None: the house's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,26 +71,47 @@ class Controller:
         self.epoch = epoch
         self._planned_version = -1
         self._planned_with: Mapping[str, Sighting] = {}
+        self._planned_offers: tuple[Offer, ...] = ()
         self._look_again_at: Instant | None = None
-        self._last_tick_at: Instant | None = None
-        self._incident = ""
+        self.due_at: Instant | None = None
+        """When the next tick is due though nothing rings; None: never, or before the first."""
+        self._has_ticked = False
+        self.incident = ""
+        """What the checker says against the newest plan; empty when nothing."""
+        self.rounds = 0
+        """Plans that were made."""
         self._unsaved: list[e.Event] = []
         """What has happened and is not stored yet: a database that is locked loses nothing."""
         self._failing: set[Key] = set()
 
-    def tick(self, *, rung: bool = True) -> Seconds | None:
+    def tick(self, *, rung: bool | Collection[str] = True) -> Seconds | None:
         """Take one turn; return how soon the next is due if nothing rings, None for never.
 
-        `rung`: a mailbox folder has changed, or nobody can tell. Raises StoreUnusable when the
-        database cannot be used now: nothing is lost, the next tick goes on.
+        `rung`: a mailbox folder has changed, or nobody can tell; or the nodes whose folders have,
+        where that can be told. Raises StoreUnusable when the database cannot be used now: nothing
+        is lost, the next tick goes on.
         """
         now = self._now()
         self._look(now, rung=rung)
         world = replace(self._store.world(now), seed=self._chosen.seed)
-        world = replace(world, sightings=self._watcher.sightings(world, now))
+        world = replace(
+            world,
+            sightings=self._watcher.sightings(world, now),
+            offers=self._watcher.offers.open(now),
+        )
         if self._watcher.is_informed and self._is_due(world):
             self._decide(world)
-        return earliest(self._look_again_at, self._watcher.next_look_at(), self._effects.retry_at())
+        self.due_at = earliest(
+            self._look_again_at, self._watcher.next_look_at(), self._effects.retry_at()
+        )
+        return None if self.due_at is None else max(0.0, self.due_at - now)
+
+    @property
+    def is_settled(self) -> bool:
+        """Say whether another tick now would decide nothing more, if nothing has come."""
+        if not self._watcher.is_informed:
+            return not self._unsaved
+        return self._planned_version == self._store.version() and not self._unsaved
 
     def let_agents_go(self) -> None:
         """Tell the agents that we start ourselves that nothing more will come."""
@@ -96,20 +125,22 @@ class Controller:
 
     def _now(self) -> Instant:
         now = self._timeline.now()
-        slept = self._last_tick_at is None or now - self._last_tick_at > GAP_S
-        if slept or abs(self._timeline.jumped_s) > JUMP_S:
+        overslept = self.due_at is not None and now - self.due_at > GAP_S
+        if overslept or not self._has_ticked or abs(self._timeline.jumped_s) > JUMP_S:
             self._watcher.forgive(self._store.world(now).nodes, now)
         if self._timeline.jumped_s < -JUMP_S:
             says = f"this host's clock went back by {-self._timeline.jumped_s:.0f} s"
             self._unsaved.append(_noted("controller", Code.CLOCK_WENT_BACK, says, now))
-        self._last_tick_at = now
+        self._has_ticked = True
         return now
 
-    def _look(self, now: Instant, *, rung: bool) -> None:
+    def _look(self, now: Instant, *, rung: bool | Collection[str]) -> None:
         self._save()
         world = self._store.world(now)
-        reading = Reading(world, now)
+        reading, hired = Reading(world, now), Hired(world, now)
         for result in self._effects.done(now):
+            if result.key.verb in VERBS or isinstance(result.value, Offered | Machines):
+                self._unsaved += self._of_providers(result, hired, now)
             self._unsaved += self._came(result, world, reading, now)
         self._rise_above(reading.fence, now)
         self._save()
@@ -154,11 +185,15 @@ class Controller:
             self._watcher.failed(result.key)
             return self._failed(result.key, result.error, world, now)
         self._failing.discard(result.key)
+        if result.key.verb in VERBS:
+            return []
         match result.value:
             case Mail() as mail:
                 return self._watcher.mail_came(mail, reading, now)
             case Found() as found:
                 self._watcher.arrived(found)
+                return []
+            case Offered():
                 return []
             case Machines() as seen:
                 return self._watcher.machines_came(seen, world, now)
@@ -167,6 +202,27 @@ class Controller:
             case _:
                 self._watcher.woken(result.key.subject)
                 return []
+
+    def _of_providers(self, result: Result, hired: Hired, now: Instant) -> Iterable[e.Event]:
+        """Return what became of rented machines; what was refused is not asked for again soon."""
+        name, verb, offers = result.key.subject, result.key.verb, self._watcher.offers
+        match result.value:
+            case Offered() as offered:
+                offers.came(offered)
+            case Machines() as seen:
+                return hired.seen(seen.provider, seen.machines)
+            case Launched() | Extended() | Ended() as answer:
+                return hired.told(name, answer)
+            case _ if result.error is not None:
+                offer = hired.offer_of(name)
+                if verb == LAUNCH and isinstance(result.error, PriceMoved):
+                    offers.ask_soon()
+                elif verb == LAUNCH and isinstance(result.error, TryAnother | Denied):
+                    offers.block(offer, now)
+                return hired.refused(name, verb, result.error)
+            case _:
+                pass
+        return []
 
     def _failed(
         self, key: Key, error: CloudwhaleError, world: World, now: Instant
@@ -192,10 +248,14 @@ class Controller:
         retry_at = self._effects.retry_at()
         if retry_at is not None and world.now >= retry_at:
             return True
+        if world.offers is not self._planned_offers:
+            return True
         return differ(self._planned_with, world.sightings)
 
     def _decide(self, world: World) -> None:
-        made = plan(world, self._chosen.policies)
+        decide = self._chosen.decide
+        made = plan(world, self._chosen.policies) if decide is None else decide(world)
+        self.rounds += 1
         settled_at = world.version
         if made.steps and not self._is_refused(made, world):
             try:
@@ -207,14 +267,15 @@ class Controller:
         self._effects.forget_unwanted(world.now)
         self._look_again_at = made.look_again_at
         self._planned_with = world.sightings
+        self._planned_offers = world.offers
         self._planned_version = settled_at
 
     def _is_refused(self, made: p.Plan, world: World) -> bool:
         faults = check(made, world, self._chosen.policies.rules)
         says = "; ".join(f"{fault.rule}: {fault.says}" for fault in faults[:5])
-        if faults and says != self._incident:
+        if faults and says != self.incident:
             self._unsaved.append(_noted("controller", Code.PLAN_REFUSED, says, world.now))
-        self._incident = says
+        self.incident = says
         return bool(faults)
 
     def _record(self, made: p.Plan, world: World) -> None:
@@ -233,6 +294,9 @@ class Controller:
             score=self._chosen.score,
             settings=self._chosen.policies.rules.model_dump_json(),
             sightings=_as_json(world.sightings),
+            offers=self._watcher.offers.text,
+            wait=self._chosen.wait,
+            rent=self._chosen.rent,
             plan=made,
         )
         self._store.record(round_, events, epoch=self.epoch)

@@ -103,6 +103,7 @@ def policies(settings: Settings) -> Policies:
     return Policies(
         order=plugins.load(plugins.ORDERS, settings.order)(),
         score=plugins.load(plugins.SCORES, settings.score)(),
+        rent=plugins.load(plugins.RENTS, settings.rent)(),
         rules=Rules(
             patience=patience(settings),
             weights=settings.weights,

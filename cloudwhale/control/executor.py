@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from cloudwhale.control.effects import Effect, Effects, Key
+from cloudwhale.control.hiring import Hiring
 from cloudwhale.control.orders import (
     introduce_order,
     leave_order,
@@ -64,6 +65,7 @@ class Executor:
         self._providers = providers
         self._key = key
         self._where = where
+        self._hiring = Hiring(providers, objects, where.mailbox, where.home)
         self._last_order: dict[str, int] = {}
 
     def carry_out(self, plan: p.Plan, world: World, effects: Effects, epoch: int) -> None:
@@ -84,6 +86,23 @@ class Executor:
                 return self._post_stop(world.jobs[step.job], world, epoch)
             case p.WakeAgent():
                 return self._wake(world.nodes[step.node], epoch)
+            case _:
+                return self._hire(step, world)
+
+    def _hire(self, step: p.Step, world: World) -> Effect | None:
+        match step:
+            case p.Rent():
+                return self._hiring.launch(step.rental)
+            case p.Launch():
+                return self._hiring.launch(world.rentals[step.rental])
+            case p.Renew():
+                return self._hiring.extend(step.rental)
+            case p.Extend():
+                return self._hiring.extend(world.rentals[step.rental])
+            case p.Terminate():
+                return self._hiring.terminate(world.rentals[step.rental])
+            case p.Settle():
+                return self._hiring.sweep(step.rental)
             case _:
                 return None
 

@@ -168,7 +168,7 @@ class ControllerHost:
         except StoreUnusable as error:
             self._waits(error)
             return 0.0
-        return LONGEST_WAIT_S if wait_s is None else min(wait_s, LONGEST_WAIT_S)
+        return LONGEST_WAIT_S if wait_s is None else min(max(wait_s, POLL_S), LONGEST_WAIT_S)
 
     def _waits(self, error: StoreUnusable) -> None:
         if self.trouble != error.says:
@@ -203,7 +203,7 @@ def _controller(
     )
     chosen = Chosen(
         desks.policies(settings), settings.order, settings.score, settings.seed,
-        desks.node_name(settings),
+        desks.node_name(settings), rent=settings.rent,
     )  # fmt: skip
     return Controller(parts, chosen, epoch)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from cloudwhale import plugins
 from cloudwhale.control.desk import Desk
+from cloudwhale.control.offers import read_json
 from cloudwhale.model.plan import Plan, Round
 from cloudwhale.model.world import Sighting
 from cloudwhale.planning.planner import Policies, plan
@@ -43,11 +44,14 @@ def plan_again(store: Store, stored: Round) -> Plan:
         store.world_at(stored.version, stored.now),
         seed=stored.seed,
         sightings={name: Sighting.model_validate(row) for name, row in rows.items()},
+        offers=read_json(stored.offers),
     )
     policies = Policies(
         order=plugins.load(plugins.ORDERS, stored.order)(),
         score=plugins.load(plugins.SCORES, stored.score)(),
         rules=Rules.model_validate_json(stored.settings),
+        wait=plugins.load(plugins.WAITS, stored.wait)() if stored.wait else None,
+        rent=plugins.load(plugins.RENTS, stored.rent)() if stored.rent else None,
     )
     return plan(world, policies)
 

@@ -32,6 +32,8 @@ class Reading:
     def __init__(self, world: World, now: Instant) -> None:
         self._jobs = dict(world.jobs)
         self._nodes = dict(world.nodes)
+        self._gone = {rental.node for rental in world.rentals.values() if rental.ended_at}
+        """Rented machines that are no more: what they said last brings none back."""
         self._now = now
         self.fence = 0
         """The highest that an agent says to have obeyed."""
@@ -85,6 +87,8 @@ class Reading:
     def _meaning(self, node: str, report: d.AnyReport) -> Iterator[e.Event]:
         if isinstance(report, d.Joined):
             self.strangers.pop(node, None)
+            if node in self._gone:
+                return
             yield self._joined(node, report)
             yield from self._unnamed(node, report)
             return
@@ -94,7 +98,7 @@ class Reading:
             return
         if known is None:
             self.strangers[node] = report.agent
-        if known is not None and known.state is NodeState.LOST:
+        if known is not None and known.state is NodeState.LOST and node not in self._gone:
             # Whatever it says: it is there. What it runs, it is asked.
             state = NodeState.DRAINING if known.drained else NodeState.READY
             yield e.NodeJoined(at=self._now, node=known.but(state=state))

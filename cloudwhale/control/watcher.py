@@ -1,12 +1,14 @@
 """Looks at mailboxes and providers; what was seen becomes events and sightings."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from cloudwhale.control.arrivals import LOOK_EVERY_S as FIND_EVERY_S
 from cloudwhale.control.arrivals import Arrivals, Found
 from cloudwhale.control.clocks import Clocks
 from cloudwhale.control.effects import Effect, Key
 from cloudwhale.control.missing import Missing
+from cloudwhale.control.offers import ASK_EVERY_S, Offers
 from cloudwhale.control.recounted import recounted
 from cloudwhale.control.reports import Reading
 from cloudwhale.mailbox.box import Box, inbox_from
@@ -22,6 +24,18 @@ LOOK_EVERY_S: Seconds = 1.0  # whether the agents that we start ourselves are al
 READ_AT_ONCE = 200  # documents read in one go, so that a backlog does not hold up a tick
 KEEP_READ = 500  # read documents kept for a person who looks for what happened
 NOTE_READ_AFTER_S: Seconds = 300.0  # how long reading only heartbeats goes unrecorded
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How often to look when nothing rings; a look that nobody asks for costs a request."""
+
+    read_every_s: Seconds = READ_EVERY_S
+    look_every_s: Seconds = LOOK_EVERY_S
+    ask_every_s: Seconds = ASK_EVERY_S
+    """How often providers are asked what they offer."""
+    find_every_s: Seconds = FIND_EVERY_S
+    """How soon an agent that has come by itself is found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +73,12 @@ class Watcher:
         providers: Mapping[str, Provider],
         read_to: Mapping[str, int],
         skew_s: Seconds = 30.0,
+        pace: Pace = Pace(),
     ) -> None:
         self._objects = objects
-        self._arrivals = Arrivals(objects)
+        self._pace = pace
+        self.offers = Offers(providers, pace.ask_every_s)
+        self._arrivals = Arrivals(objects, pace.find_every_s)
         self._missing = Missing()
         self._clocks = Clocks(skew_s)
         self._providers = providers
@@ -93,27 +110,46 @@ class Watcher:
         self._unseen |= {Key("read", node) for node in nodes}
         self._read_at = None
 
-    def looks(self, nodes: Iterable[Node], now: Instant, *, rung: bool) -> list[Effect]:
-        """Return the looks that are due: inboxes at once when something rang."""
+    def look_soon(self) -> None:
+        """Look at every provider at the next chance: something is said to have changed there."""
+        self._looked_at = None
+
+    def looks(
+        self, nodes: Iterable[Node], now: Instant, *, rung: bool | Collection[str]
+    ) -> list[Effect]:
+        """Return the looks that are due: inboxes at once when something rang.
+
+        `rung`: the nodes whose inboxes have changed, where that can be told.
+        """
         effects: list[Effect] = []
         known = [node.id for node in nodes]
-        if rung or self._read_at is None or now - self._read_at >= READ_EVERY_S:
+        if rung is True or self._is_over(self._read_at, self._pace.read_every_s, now):
             self._read_at = now
             self._arrivals.let_go({*known, *self._alive}, self._heard_at, now)
             names = known + self._arrivals.followed
             effects += [self._read(name, now) for name in names]
+        elif rung:
+            effects += [self._read(name, now) for name in sorted(rung)]
         if self.is_informed:  # so that the names of providers' machines are known
             arrivals = self._arrivals.look({*known, *self._alive}, now)
             effects += [] if arrivals is None else [arrivals]
-        if self._looked_at is None or now - self._looked_at >= LOOK_EVERY_S:
+        if self._is_over(self._looked_at, self._pace.look_every_s, now):
             self._looked_at = now
             effects += [self._look(name) for name in self._providers]
-        return effects
+        return effects + self.offers.looks(now)
 
     def next_look_at(self) -> Instant | None:
         """Return when the next look is due."""
-        times = (self._read_at, self._looked_at)
-        return min((at + READ_EVERY_S for at in times if at is not None), default=None)
+        looks = (
+            (self._read_at, self._pace.read_every_s), (self._looked_at, self._pace.look_every_s)
+        )  # fmt: skip
+        times = [at + every_s for at, every_s in looks if at is not None]
+        offers_at = self.offers.next_look_at()
+        return min([*times, *([] if offers_at is None else [offers_at])], default=None)
+
+    @staticmethod
+    def _is_over(at: Instant | None, every_s: Seconds, now: Instant) -> bool:
+        return at is None or now - at >= every_s
 
     def _read(self, node: str, now: Instant) -> Effect:
         box, first = inbox_from(self._objects, node), self._read_to.get(node, 0) + 1
@@ -203,6 +239,8 @@ class Watcher:
         self._unseen.discard(Key("look", seen.provider))
         events: list[e.Event] = []
         for machine in seen.machines:
+            if not machine.owned:
+                continue  # `hired` says what becomes of those that are rented
             self._alive[machine.node] = machine.state == "running"
             known = world.nodes.get(machine.node)
             if known is not None and not known.provider:

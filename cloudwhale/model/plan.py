@@ -6,7 +6,8 @@ from pydantic import Field
 
 from cloudwhale.model.job import Placement
 from cloudwhale.model.reason import Code, Reason, Refusal
-from cloudwhale.model.units import Instant, Seconds
+from cloudwhale.model.rental import Rental
+from cloudwhale.model.units import Instant, MicroUsd, Seconds
 from cloudwhale.model.value import Wire
 
 
@@ -124,6 +125,72 @@ class PostStop(Wire):
     attempt: int
 
 
+class Rent(Wire):
+    """Set money aside for a machine, and have it launched for some jobs."""
+
+    kind: Literal["rent"] = "rent"
+    rental: Rental
+    """As it is reserved: payer, offer, jobs, lease and money are in it."""
+    reason: Reason
+
+
+class Launch(Wire):
+    """Ask the provider for a machine whose money is set aside (again, after a crash)."""
+
+    kind: Literal["launch"] = "launch"
+    rental: str
+
+
+class Receive(Wire):
+    """The machine's agent has joined: it is ready."""
+
+    kind: Literal["receive"] = "receive"
+    rental: Rental
+
+
+class Renew(Wire):
+    """Set more money aside for a longer lease of a machine that is still needed."""
+
+    kind: Literal["renew"] = "renew"
+    rental: Rental
+    """With the renewal, its money in the sum."""
+    reason: Reason
+
+
+class Extend(Wire):
+    """Ask the provider to move its own stop of a machine (again, after a crash)."""
+
+    kind: Literal["extend"] = "extend"
+    rental: str
+
+
+class Return(Wire):
+    """Give a machine back: nothing runs there, and nobody is on the way."""
+
+    kind: Literal["return"] = "return"
+    rental: Rental
+    reason: Reason
+
+
+class Terminate(Wire):
+    """Ask the provider to end a machine that was given back (again, after a crash)."""
+
+    kind: Literal["terminate"] = "terminate"
+    rental: str
+
+
+class Settle(Wire):
+    """Pay for a machine that is gone, and free what was set aside beyond that."""
+
+    kind: Literal["settle"] = "settle"
+    rental: Rental
+    """Returned, with what it has cost."""
+    charges: dict[str, MicroUsd] = {}
+    """What each of its jobs pays."""
+    released: MicroUsd = MicroUsd(0)
+    reason: Reason
+
+
 Step = Annotated[
     Place
     | AskToStop
@@ -137,7 +204,15 @@ Step = Annotated[
     | Explain
     | WakeAgent
     | PostStart
-    | PostStop,
+    | PostStop
+    | Rent
+    | Launch
+    | Receive
+    | Renew
+    | Extend
+    | Return
+    | Terminate
+    | Settle,
     Field(discriminator="kind"),
 ]
 
@@ -190,4 +265,10 @@ class Round(Wire):
     """Planning settings as JSON."""
     sightings: str
     """Sightings as JSON."""
+    offers: str = "[]"
+    """Offers as JSON."""
+    wait: str = ""
+    """Empty: whoever fits may start."""
+    rent: str = ""
+    """Empty: nothing is rented."""
     plan: Plan

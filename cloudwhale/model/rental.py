@@ -2,6 +2,7 @@
 
 from enum import StrEnum
 
+from cloudwhale.model.offer import Offer
 from cloudwhale.model.units import Instant, MicroUsd
 from cloudwhale.model.value import Value
 
@@ -31,10 +32,19 @@ class Lease(Value):
     """The earliest stop that the provider itself enforces."""
 
 
+class Renewal(Value):
+    """A longer lease whose money is set aside, before the provider has moved its stop."""
+
+    lease: Lease
+    reserved: MicroUsd
+    """On top of what the lease that holds has reserved; it is in the rental's sum already."""
+
+
 class Rental(Value):
     """A machine that somebody else owns and we pay for."""
 
     id: str
+    """Also the name of its node, and what its launch is asked for under."""
     payer: str
     offer: str
     state: RentalState = RentalState.RESERVED
@@ -43,4 +53,27 @@ class Rental(Value):
     spent: MicroUsd = MicroUsd(0)
     node: str | None = None
     requested_at: Instant | None = None
+    """When its bill began."""
     ended_at: Instant | None = None
+    """When the machine was gone, and its bill with it."""
+    taken: Offer | None = None
+    """The offer as it was when it was taken."""
+    jobs: dict[str, str] = {}
+    """Those that it was rented for, by id, each with its project."""
+    reserved_at: Instant = 0.0
+    machine: str = ""
+    """What its provider calls it, once there is one."""
+    price_usd_h: MicroUsd | None = None
+    """What its provider says that it is billed at; None: as it was offered."""
+    renewal: Renewal | None = None
+    """Asked for and not answered yet."""
+    is_fixed: bool = False
+    """Its provider does not move its stop."""
+
+    @property
+    def is_on_its_way(self) -> bool:
+        """Say whether it is not there yet."""
+        return self.state in ON_ITS_WAY
+
+
+ON_ITS_WAY = frozenset({RentalState.RESERVED, RentalState.REQUESTED, RentalState.BOOTING})

@@ -25,7 +25,14 @@ def _class(job: Job) -> int:
 
 
 def _stops(plan: p.Plan) -> list[p.AskToStop]:
-    return [s for s in plan.steps if isinstance(s, p.AskToStop) and s.wish == "give-way"]
+    """Return the stops for the sake of others; who stops with its lease gives way to nobody."""
+    return [
+        step
+        for step in plan.steps
+        if isinstance(step, p.AskToStop)
+        and step.wish == "give-way"
+        and step.reason.code.value != "lease-ends"
+    ]
 
 
 def _promised_to(plan: p.Plan, world: World) -> list[Job]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from cloudwhale.model import event as e
 from cloudwhale.model import plan as p
-from cloudwhale.model.units import Instant
+from cloudwhale.model.units import NOTHING, Instant
 
 
 def events_of(plan: p.Plan, at: Instant) -> tuple[e.Event, ...]:
@@ -29,8 +29,43 @@ def _events(step: p.Step, at: Instant) -> Iterator[e.Event]:
             yield e.Paused(at=at, job=step.job, reason=step.reason)
         case p.WakeAgent() | p.PostStart() | p.PostStop():
             return
+        case p.Launch() | p.Extend() | p.Terminate():
+            return
+        case p.Rent() | p.Receive() | p.Renew() | p.Return() | p.Settle():
+            yield from _of_rental(step, at)
         case _:
             yield _plain(step, at)
+
+
+def _of_rental(
+    step: p.Rent | p.Receive | p.Renew | p.Return | p.Settle, at: Instant
+) -> Iterator[e.Event]:
+    rental = step.rental
+    payer, name, node = rental.payer, rental.id, rental.node
+    match step:
+        case p.Rent():
+            yield e.Reserved(at=at, payer=payer, rental=name, amount=rental.reserved)
+            yield e.RentalChanged(at=at, rental=rental)
+            yield from (e.Waits(at=at, job=job, reason=step.reason) for job in rental.jobs)
+        case p.Renew():
+            added = NOTHING if rental.renewal is None else rental.renewal.reserved
+            yield e.Reserved(at=at, payer=payer, rental=name, amount=added)
+            yield e.RentalChanged(at=at, rental=rental)
+        case p.Return() if node is not None:
+            yield e.RentalChanged(at=at, rental=rental)
+            yield e.NodeDrained(at=at, node=node)
+        case p.Settle():
+            for job, amount in step.charges.items():
+                project = rental.jobs.get(job, "default")
+                yield e.Charged(
+                    at=at, payer=payer, rental=name, amount=amount, job=job, project=project
+                )
+            yield e.Released(at=at, payer=payer, rental=name, amount=step.released)
+            yield e.RentalChanged(at=at, rental=rental)
+            if node is not None and rental.machine:
+                yield e.NodeRemoved(at=at, node=node)
+        case _:
+            yield e.RentalChanged(at=at, rental=rental)
 
 
 def _plain(step: p.Step, at: Instant) -> e.Event:

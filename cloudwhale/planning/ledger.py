@@ -28,6 +28,10 @@ class LeaseTerms(Value):
     egress_allowance: MicroUsd = MicroUsd(0)
     failed_boot_s: Seconds = 0.0
     """Boot time that is paid once more when the first boot fails."""
+    billing_step_s: Seconds = 0.0
+    """What is begun of a step is billed whole."""
+    billing_least_s: Seconds = 0.0
+    """Billed at least, where that is more than a minute."""
 
 
 def cost(price_usd_h: MicroUsd, seconds: Seconds) -> MicroUsd:
@@ -39,15 +43,20 @@ def cost(price_usd_h: MicroUsd, seconds: Seconds) -> MicroUsd:
 def accrued(
     price_usd_h: MicroUsd, seconds: Seconds, *, step_s: Seconds = 1.0, least_s: Seconds = 60.0
 ) -> MicroUsd:
-    """Return what a provider charges for some time: whole billing steps, a minimum at least."""
-    billed = max(math.ceil(max(0.0, seconds) / step_s) * step_s, least_s)
-    return cost(price_usd_h, billed)
+    """Return what a provider charges for some time: whole billing steps, a minimum at least.
+
+    A step of 0 bills the time as it is.
+    """
+    used_s = max(0.0, seconds)
+    billed = used_s if step_s <= 0 else math.ceil(used_s / step_s) * step_s
+    return cost(price_usd_h, max(billed, least_s))
 
 
 def worst_case(terms: LeaseTerms) -> MicroUsd:
     """Return the most that a lease can cost, whatever fails."""
     planned_s = max(0.0, terms.stop_at - terms.begins_at)
-    billed_s = planned_s + LEAST_CHARGE_S + STOP_LAG_S + terms.failed_boot_s
+    least_s = max(LEAST_CHARGE_S, terms.billing_least_s) + terms.billing_step_s
+    billed_s = planned_s + least_s + STOP_LAG_S + terms.failed_boot_s
     hourly = MicroUsd(terms.cap_usd_h + terms.disk_usd_h + terms.address_usd_h)
     return MicroUsd(cost(hourly, billed_s) + terms.egress_allowance)
 

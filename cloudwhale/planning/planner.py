@@ -1,6 +1,6 @@
 """One planning round: reconcile, order, fit, score, pack, say why."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from itertools import chain
 
@@ -10,13 +10,15 @@ from cloudwhale.model.plan import Decision, Plan
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.world import World
 from cloudwhale.planning import cycles
+from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.giving import Matched, matched
+from cloudwhale.planning.keeping import at_home, keeping
 from cloudwhale.planning.policies import Policies as Policies
 from cloudwhale.planning.preempting import GivesWay
 from cloudwhale.planning.queue import Queue, earliest, waiting
 from cloudwhale.planning.reconcile import differences
 from cloudwhale.planning.refusals import Verdict
-from cloudwhale.spi.waiting import Quote
+from cloudwhale.planning.renting import Rented, quotes, rentals
 
 # The numbers in the reason of a waiting job move with every job that ends. For the head of the
 # queue they are kept current; further back only a changed code is worth an event.
@@ -32,8 +34,12 @@ def plan(world: World, policies: Policies) -> Plan:
 def _plan(world: World, policies: Policies) -> Plan:
     seen = differences(world, policies.rules.patience)
     queue = waiting(world)
-    quotes: Mapping[str, Quote] = {}
-    found = matched(world, queue.ready, policies, quotes)
+    durations = Durations(world.durations)
+    kept = keeping(world, durations)
+    ready = tuple(job for job in queue.ready if job.id not in kept.expected)
+    quoted = quotes(world, ready, durations) if policies.rent is not None else {}
+    found = matched(at_home(world), ready, policies, quoted)
+    rented = rentals(world, found.leaving, policies.rent, durations)
     steps = (
         *seen.steps,
         *(p.GiveUp(job=job, reason=reason) for job, reason in queue.doomed.items()),
@@ -42,12 +48,17 @@ def _plan(world: World, policies: Policies) -> Plan:
         *(p.Hold(job=h.job.id, until=h.until, reason=h.reason) for h in found.holds),
         *chain.from_iterable(_room_made(one, world) for one in found.gives_way),
         *_changed_reasons(world, queue, found),
+        *kept.steps,
+        *rented.steps,
+        *_not_rented(found, rented),
     )
     return Plan.model_construct(
         version=world.version,
         steps=steps,
         decisions=(*(decision for _, decision in found.places), *_undecided(steps, found)),
-        look_again_at=earliest(seen.look_again_at, queue.look_again_at, found.look_again_at),
+        look_again_at=earliest(
+            seen.look_again_at, queue.look_again_at, found.look_again_at, kept.look_again_at
+        ),
     )
 
 
@@ -102,6 +113,14 @@ def _changed_reasons(world: World, queue: Queue, found: Matched) -> Iterator[p.E
     for job in world.jobs.values():
         if job.state is JobState.RECOVERING and _recovering_is_news(job):
             yield p.Explain(job=job.id, reason=_RECOVERING)
+
+
+def _not_rented(found: Matched, rented: Rented) -> Iterator[p.Explain]:
+    """Yield why those that leave are not rented for, where that is news."""
+    for job, reason in found.leaving:
+        told = rented.refused.get(job.id, reason)
+        if job.id not in rented.jobs and _is_news(job, told, keep_numbers=False):
+            yield p.Explain(job=job.id, reason=told)
 
 
 _RECOVERING = Reason(

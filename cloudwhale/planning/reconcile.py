@@ -61,6 +61,8 @@ def _lost(node: Node, world: World, patience: Patience, here: list[Job]) -> Iter
     silent_s = _silence_s(node, world)
     if node.state not in (NodeState.READY, NodeState.DRAINING) or silent_s is None:
         return
+    if _is_gone(node, world):
+        return  # nobody waits for its lease: it is no more
     lease_s = patience.lost_after_s(node)
     if silent_s < lease_s:
         return
@@ -163,10 +165,16 @@ def _recovering(job: Job, world: World, patience: Patience) -> Iterator[p.Step]:
     silent_s = None if node is None else _silence_s(node, world)
     if node is None or silent_s is None:
         return
-    if node.state is NodeState.READY and silent_s < patience.lost_after_s(node):
-        yield from _unposted(job)  # it is there again: the answer tells how the attempt is
-    elif silent_s >= patience.out_after_s(node):
+    if silent_s >= patience.out_after_s(node) or _is_gone(node, world):
         yield from _out_for_certain(job, world, silent_s)
+    elif node.state is NodeState.READY and silent_s < patience.lost_after_s(node):
+        yield from _unposted(job)  # it is there again: the answer tells how the attempt is
+
+
+def _is_gone(node: Node, world: World) -> bool:
+    """Say whether a rented machine is no more, as its provider says: nothing runs there."""
+    rental = world.rentals.get(node.id)
+    return rental is not None and rental.ended_at is not None
 
 
 def _out_for_certain(job: Job, world: World, silent_s: Seconds) -> Iterator[p.Step]:

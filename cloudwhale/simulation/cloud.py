@@ -10,7 +10,7 @@ from typing import Literal
 from cloudwhale.mailbox.objects import Objects
 from cloudwhale.model.offer import Offer
 from cloudwhale.model.units import Instant, MicroUsd, Seconds
-from cloudwhale.simulation.machines import Programs, SimulatedMachine
+from cloudwhale.simulation.machines import Habits, Programs, SimulatedMachine
 from cloudwhale.spi.errors import NoCapacity, PriceMoved
 from cloudwhale.spi.provider import Check, LaunchRequest, Leftover, Machine
 
@@ -78,6 +78,7 @@ class Hired:
         return Machine(
             id=self.id, node=self.machine.node, state=self._state(now),
             facts=self.machine.facts,
+            owned=False,
             stop_at=None if math.isinf(self.stop_at) else self.stop_at,
             billed_from=self.launched_at, billed_to=self.ended_at, price_usd_h=self.price_usd_h,
         )  # fmt: skip
@@ -128,6 +129,8 @@ class SimulatedCloud:
         self._programs = programs
         self._now = now
         self._seed = seed
+        self.habits = Habits()
+        """How the machines behave that are launched from now on."""
         self.hired: dict[str, Hired] = {}
         """Every machine that there ever was, by the id of its request."""
         self._listed: dict[str, Hired] = {}
@@ -231,7 +234,9 @@ class SimulatedCloud:
             boot_s = math.inf
         hazard = shelf.hazard_per_h if shelf.hazard_per_h is not None else shelf.offer.hazard_per_h
         lives_s = drawn.expovariate(hazard) * 3600.0 if hazard else math.inf
-        machine = SimulatedMachine(request.node, shelf.offer.facts, self._objects, self._programs)
+        machine = SimulatedMachine(
+            request.node, shelf.offer.facts, self._objects, self._programs, self.habits
+        )
         return Hired(
             id=f"m-{len(self.hired) + 1}", request=request, shelf=shelf, machine=machine,
             price_usd_h=price, launched_at=now, boots_at=now + boot_s, taken_at=now + lives_s,

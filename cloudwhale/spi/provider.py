@@ -37,6 +37,8 @@ class Machine(Value):
     """When its bill began; None where the provider does not say, or there is none."""
     billed_to: Instant | None = None
     """When its bill ended, once it has."""
+    owned: bool = True
+    """False: rented, and its bill is ours."""
     price_usd_h: MicroUsd | None = None
     """What it is billed at; None where the provider does not say: as it was offered."""
 

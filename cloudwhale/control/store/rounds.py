@@ -1,6 +1,6 @@
 """Which jobs a planning round said something of, and what."""
 
-from cloudwhale.model.plan import Decision, DeclareLost, Plan
+from cloudwhale.model.plan import Decision, DeclareLost, Plan, Rent
 
 
 def jobs_of(plan: Plan) -> frozenset[str]:
@@ -9,8 +9,10 @@ def jobs_of(plan: Plan) -> frozenset[str]:
     for step in plan.steps:
         if isinstance(step, DeclareLost):
             jobs.update(job for job, _ in step.attempts)
-        elif step.kind != "wake-agent":
-            jobs.add(step.job)
+        elif isinstance(step, Rent):
+            jobs.update(step.rental.jobs)
+        elif (job := getattr(step, "job", None)) is not None:
+            jobs.add(job)
     return frozenset(jobs)
 
 

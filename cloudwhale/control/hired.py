@@ -1,0 +1,166 @@
+"""What providers say of rented machines, as events: launched, refused, extended, gone."""
+
+from collections.abc import Iterable, Iterator
+
+from cloudwhale.control.hiring import EXTEND, LAUNCH, Ended, Extended, Launched
+from cloudwhale.model import event as e
+from cloudwhale.model.node import Node, NodeState
+from cloudwhale.model.plan import Plan
+from cloudwhale.model.reason import Code, Reason
+from cloudwhale.model.rental import Rental, RentalState
+from cloudwhale.model.units import Instant, MicroUsd
+from cloudwhale.model.world import World
+from cloudwhale.planning.decided import events_of
+from cloudwhale.planning.keeping import settled
+from cloudwhale.planning.ledger import STOP_LAG_S
+from cloudwhale.spi.errors import CloudwhaleError, Denied, TryAnother
+from cloudwhale.spi.provider import Machine
+
+
+class Hired:
+    """Events of rented machines, each seen with what the earlier ones of the same breath changed.
+
+    An answer that comes too late changes nothing.
+    """
+
+    def __init__(self, world: World, now: Instant) -> None:
+        self._rentals = dict(world.rentals)
+        self._now = now
+
+    def told(self, name: str, value: Launched | Extended | Ended) -> tuple[e.Event, ...]:
+        """Return what the answer to an effect changes."""
+        rental = self._rentals.get(name)
+        if rental is None:
+            return ()
+        found: Iterable[e.Event]
+        match value:
+            case Launched():
+                found = _launched(rental, value.machine, self._now)
+            case Extended():
+                found = _extended(rental, value, self._now)
+            case Ended():
+                found = _ended(rental, value.machine, self._now)
+        return self._remembered(found)
+
+    def offer_of(self, name: str) -> str:
+        """Return the offer that a rental was made of; empty for an unknown one."""
+        rental = self._rentals.get(name)
+        return "" if rental is None else rental.offer
+
+    def refused(self, name: str, verb: str, error: CloudwhaleError) -> tuple[e.Event, ...]:
+        """Return what it changes that a provider says no; nothing when it may be out of reach."""
+        rental = self._rentals.get(name)
+        if rental is None or not isinstance(error, TryAnother | Denied):
+            return ()
+        found: Iterable[e.Event] = ()
+        if verb == LAUNCH and rental.state is RentalState.RESERVED:
+            reason = Reason(code=Code.NO_CAPACITY, says=f"{rental.offer}: {error.says}")
+            noted = e.Noted(at=self._now, subject=rental.id, reason=reason)
+            found = [noted, *_settled(rental, self._now)]
+        elif verb == EXTEND and rental.renewal is not None:
+            answer = Extended(rental.renewal.lease.number, "fixed")
+            found = _extended(rental, answer, self._now)
+        return self._remembered(found)
+
+    def seen(self, provider: str, machines: Iterable[Machine]) -> tuple[e.Event, ...]:
+        """Return what a provider's list of its machines, newest first, changes."""
+        listed = {machine.node: machine for machine in reversed(list(machines))}
+        events: list[e.Event] = []
+        for name, rental in sorted(self._rentals.items()):
+            is_theirs = rental.taken is not None and rental.taken.provider == provider
+            if is_theirs and rental.ended_at is None:
+                events += _listed(rental, listed.get(name), self._now)
+        return self._remembered(events)
+
+    def _remembered(self, events: Iterable[e.Event]) -> tuple[e.Event, ...]:
+        found = tuple(events)
+        for event in found:
+            if isinstance(event, e.RentalChanged):
+                self._rentals[event.rental.id] = event.rental
+        return found
+
+
+def _listed(rental: Rental, machine: Machine | None, now: Instant) -> Iterable[e.Event]:
+    if machine is None:
+        # A list may be old or partial; but past its own stop there is no machine for certain.
+        if now < rental.lease.stop_at + STOP_LAG_S:
+            return ()
+        if rental.state is RentalState.RESERVED:
+            return _settled(rental, now)
+        return _gone(rental, rental.lease.stop_at, now)
+    if rental.state is RentalState.RESERVED:
+        return _launched(rental, machine, now)
+    if machine.state == "gone":
+        return _gone(rental, machine.billed_to or now, now)
+    if machine.state == "stopping" and rental.state is RentalState.READY:
+        return _warned(rental, now)
+    return ()
+
+
+def _ended(rental: Rental, machine: Machine | None, now: Instant) -> Iterable[e.Event]:
+    if rental.state is not RentalState.DRAINING or rental.ended_at is not None:
+        return ()
+    if machine is not None and machine.state != "gone":
+        return ()  # the next looks will see it go
+    return _gone(rental, now if machine is None else machine.billed_to or now, now)
+
+
+def _launched(rental: Rental, machine: Machine, now: Instant) -> Iterator[e.Event]:
+    if rental.state is not RentalState.RESERVED or rental.taken is None:
+        return
+    requested = rental.but(
+        state=RentalState.REQUESTED,
+        machine=machine.id,
+        requested_at=now if machine.billed_from is None else machine.billed_from,
+        price_usd_h=machine.price_usd_h,
+    )
+    node = Node(
+        id=machine.node,
+        facts=rental.taken.facts,
+        state=NodeState.EXPECTED,
+        owned=False,
+        provider=rental.taken.provider,
+    )
+    yield e.RentalChanged(at=now, rental=requested)
+    yield e.RentalChanged(at=now, rental=requested.but(state=RentalState.BOOTING))
+    yield e.NodeJoined(at=now, node=node)
+
+
+def _extended(rental: Rental, answer: Extended, now: Instant) -> Iterator[e.Event]:
+    renewal = rental.renewal
+    if renewal is None or renewal.lease.number != answer.lease:
+        return
+    if answer.stop_at == "fixed":
+        left = MicroUsd(rental.reserved - renewal.reserved)
+        yield e.Released(at=now, payer=rental.payer, rental=rental.id, amount=renewal.reserved)
+        fixed = rental.but(renewal=None, reserved=left, is_fixed=True)
+        yield e.RentalChanged(at=now, rental=fixed)
+    else:
+        lease = renewal.lease.but(stop_at=answer.stop_at)
+        yield e.RentalChanged(at=now, rental=rental.but(renewal=None, lease=lease))
+
+
+def _warned(rental: Rental, now: Instant) -> Iterator[e.Event]:
+    """Its provider takes it away: what runs there is landed, and nothing starts there."""
+    yield _noted(rental, f"{rental.id} is taken away by its provider", now)
+    yield e.RentalChanged(at=now, rental=rental.but(state=RentalState.DRAINING))
+    if rental.node is not None:
+        yield e.NodeDrained(at=now, node=rental.node)
+
+
+def _gone(rental: Rental, at: Instant, now: Instant) -> Iterator[e.Event]:
+    """The machine is no more; the next rounds see to its jobs, and pay for it."""
+    is_lost = rental.state is not RentalState.DRAINING
+    if is_lost:
+        yield _noted(rental, f"{rental.id} was taken away by its provider, or has ended", now)
+    state = RentalState.LOST if is_lost else rental.state
+    yield e.RentalChanged(at=now, rental=rental.but(state=state, ended_at=at))
+
+
+def _settled(rental: Rental, now: Instant) -> Iterable[e.Event]:
+    return events_of(Plan(version=0, steps=(settled(rental),)), now)
+
+
+def _noted(rental: Rental, says: str, now: Instant) -> e.Noted:
+    reason = Reason(code=Code.MACHINE_GONE, says=says)
+    return e.Noted(at=now, subject=rental.id, reason=reason)

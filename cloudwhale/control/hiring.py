@@ -1,0 +1,114 @@
+"""What is done to rented machines: launch, extend, terminate, sweep what they leave behind."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from cloudwhale.control.effects import Effect, Key
+from cloudwhale.mailbox.box import claims_of, inbox_from, orders_to
+from cloudwhale.mailbox.objects import Objects
+from cloudwhale.model.rental import Rental
+from cloudwhale.model.units import Instant
+from cloudwhale.spi.provider import LaunchRequest, Machine, Provider
+
+LAUNCH, EXTEND, TERMINATE, SWEEP = "launch", "extend", "terminate", "sweep"
+VERBS = frozenset({LAUNCH, EXTEND, TERMINATE, SWEEP})
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """A provider has given us a machine."""
+
+    machine: Machine
+
+
+@dataclass(frozen=True, slots=True)
+class Extended:
+    """A provider has moved its own stop, or does not."""
+
+    lease: int
+    """Number of the lease that was asked for."""
+    stop_at: Instant | Literal["fixed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A provider was told to end a machine, and has been looked at after that."""
+
+    machine: Machine | None
+    """As it is listed now; None: it is not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """Nothing of a machine's mailbox is left."""
+
+
+class Hiring:
+    """Makes the effects on rented machines; each may be repeated."""
+
+    def __init__(
+        self, providers: Mapping[str, Provider], objects: Objects, mailbox: str, home: str
+    ) -> None:
+        self._providers = providers
+        self._objects = objects
+        self._mailbox = mailbox
+        self._home = home
+
+    def launch(self, rental: Rental) -> Effect | None:
+        """Return the launch of a machine whose money is set aside; idempotent by the rental."""
+        provider = self._provider(rental)
+        if provider is None or rental.node is None:
+            return None
+        request = LaunchRequest(
+            request_id=rental.id,
+            node=rental.node,
+            offer=rental.taken,
+            mailbox=self._mailbox,
+            home=self._home,
+            stop_at=rental.lease.stop_at,
+        )
+        return Effect(Key(LAUNCH, rental.id), lambda: Launched(provider.launch(request)))
+
+    def extend(self, rental: Rental) -> Effect | None:
+        """Return the move of the provider's own stop to that of the renewal."""
+        provider, renewal = self._provider(rental), rental.renewal
+        if provider is None or renewal is None:
+            return None
+        lease = renewal.lease
+
+        def extend() -> Extended:
+            return Extended(lease.number, provider.extend(rental.machine, lease.stop_at))
+
+        return Effect(Key(EXTEND, rental.id, lease.number), extend)
+
+    def terminate(self, rental: Rental) -> Effect | None:
+        """Return the end of a machine; what the provider says of it then comes back."""
+        provider = self._provider(rental)
+        if provider is None or not rental.machine:
+            return None
+
+        def terminate() -> Ended:
+            provider.terminate(rental.machine)
+            listed = (one for one in provider.machines() if one.id == rental.machine)
+            return Ended(next(listed, None))
+
+        return Effect(Key(TERMINATE, rental.id), terminate)
+
+    def sweep(self, rental: Rental) -> Effect | None:
+        """Return the removal of what lies in the mailbox for a machine that is no more."""
+        node = rental.node
+        if node is None:
+            return None
+
+        def sweep() -> Swept:
+            for box in (inbox_from, orders_to, claims_of):
+                prefix = box(self._objects, node).key(0).rsplit("/", 1)[0]
+                self._objects.delete(self._objects.keys(prefix))
+            return Swept()
+
+        return Effect(Key(SWEEP, rental.id), sweep)
+
+    def _provider(self, rental: Rental) -> Provider | None:
+        """Return who has the machine; None when the settings do not name it any more."""
+        return None if rental.taken is None else self._providers.get(rental.taken.provider)

@@ -1,0 +1,316 @@
+"""What becomes of rented machines: received, kept while they are needed, returned and paid."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from cloudwhale.model import plan as p
+from cloudwhale.model.job import Job, JobState, Placement
+from cloudwhale.model.node import NodeState
+from cloudwhale.model.reason import Code, Reason
+from cloudwhale.model.rental import ON_ITS_WAY, Renewal, Rental, RentalState
+from cloudwhale.model.units import NOTHING, Instant, MicroUsd, Seconds, usd
+from cloudwhale.model.world import World
+from cloudwhale.planning import ledger
+from cloudwhale.planning.durations import Durations
+from cloudwhale.planning.fit import fit
+from cloudwhale.planning.inventory import Free, free_capacity
+from cloudwhale.planning.leasing import (
+    admitted,
+    finishing,
+    landing_s,
+    lease_until,
+    still_s,
+    tenants,
+    worst_cost,
+)
+from cloudwhale.planning.needs import spec_of
+from cloudwhale.planning.queue import earliest
+
+RENEWS_BEFORE_S: Seconds = 60.0  # an extension is asked for so long before the landing begins
+BOOTS_WITHIN_S: Seconds = 300.0  # on top of twice what its offer says: then it counts as failed
+PARTS = (1.0, 0.5, 0.25)  # of the time that is wanted, where money for all of it is lacking
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What is done with the machines that are rented already."""
+
+    steps: tuple[p.Step, ...] = ()
+    expected: frozenset[str] = frozenset()
+    """Waiting jobs for which a machine is on its way, or ready: they go nowhere else."""
+    look_again_at: Instant | None = None
+
+
+def at_home(world: World) -> World:
+    """Return the world without rented machines and what runs on them; itself without any."""
+    away = {name for name, node in world.nodes.items() if not node.owned}
+    if not away:
+        return world
+    return replace(
+        world,
+        nodes={name: node for name, node in world.nodes.items() if name not in away},
+        jobs={
+            name: job
+            for name, job in world.jobs.items()
+            if job.placement is None or job.placement.node not in away
+        },
+    )
+
+
+def keeping(world: World, durations: Durations) -> Kept:
+    """Return what is to be done with every rental; called once a round."""
+    if not world.rentals:
+        return Kept()
+    steps: list[p.Step] = []
+    expected: set[str] = set()
+    look_again_at: Instant | None = None
+    for _, rental in sorted(world.rentals.items()):
+        one = _Keeping(world, durations, rental)
+        steps += one.steps()
+        expected |= {job.id for job in one.expected}
+        look_again_at = earliest(look_again_at, one.look_again_at)
+    return Kept(tuple(steps), frozenset(expected), look_again_at)
+
+
+class _Keeping:
+    """One rental in one round."""
+
+    def __init__(self, world: World, durations: Durations, rental: Rental) -> None:
+        self.world, self.durations, self.rental = world, durations, rental
+        self.here = tenants(world, rental)
+        self.node = world.nodes.get(rental.node or "")
+        self.expected = self._expected()
+        self.look_again_at: Instant | None = None
+
+    @property
+    def now(self) -> Instant:
+        return self.world.now
+
+    def steps(self) -> Iterator[p.Step]:
+        """Yield what is to be done."""
+        if self.rental.ended_at is not None:
+            yield from self._ended()
+            return
+        match self.rental.state:
+            case RentalState.RESERVED:
+                yield p.Launch(rental=self.rental.id)
+            case RentalState.REQUESTED | RentalState.BOOTING:
+                yield from self._booting()
+            case RentalState.READY:
+                yield from self._ready()
+            case _:
+                yield from self._draining()
+
+    # -- who is on the way -------------------------------------------------------------------
+
+    def _expected(self) -> list[Job]:
+        rental = self.rental
+        if rental.ended_at is not None or rental.state not in {*ON_ITS_WAY, RentalState.READY}:
+            return []
+        if rental.state is RentalState.READY and not self._takes_jobs():
+            return []
+        jobs = (self.world.jobs.get(name) for name in rental.jobs)
+        return [
+            job
+            for job in jobs
+            if job is not None and job.state is JobState.PENDING and job.wish is None
+        ]
+
+    def _takes_jobs(self) -> bool:
+        """Say whether its agent is there, and time is left for more than a landing."""
+        is_there = self.node is not None and self.node.state is NodeState.READY
+        return is_there and self.now < self._acts_at([])
+
+    # -- on its way --------------------------------------------------------------------------
+
+    def _booting(self) -> Iterator[p.Step]:
+        rental = self.rental
+        if self.node is not None and self.node.state is NodeState.READY:
+            yield p.Receive(rental=rental.but(state=RentalState.READY))
+            yield from self._placed()
+            return
+        if not self.expected:
+            yield self._return(Code.RETURNED, "nobody waits for it any more")
+            return
+        boot_s = 0.0 if rental.taken is None else rental.taken.boot_s
+        began_at = rental.reserved_at if rental.requested_at is None else rental.requested_at
+        late_at = began_at + 2 * boot_s + BOOTS_WITHIN_S
+        if self.now >= late_at:
+            waited_s = self.now - began_at
+            says = f"its agent has not joined for {waited_s:.0f} s; its offer says {boot_s:g} s"
+            yield self._return(Code.BOOT_FAILED, says)
+        else:
+            self.look_again_at = late_at
+
+    # -- ready -------------------------------------------------------------------------------
+
+    def _ready(self) -> Iterator[p.Step]:
+        yield from self._placed()
+        if not self.here and not self.expected:
+            yield self._return(Code.RETURNED, "nothing runs there, and nobody is on the way")
+        elif self.here:
+            yield from self._lease(self.here)
+        else:
+            self.look_again_at = earliest(self.look_again_at, self._acts_at([]))
+
+    def _placed(self) -> Iterator[p.Step]:
+        """Place those whom it was rented for, first first, as far as there is room."""
+        if self.node is None or not self.expected:
+            return
+        free = free_capacity([self.node], self.here, self.world.sightings)[self.node.id]
+        for job in list(self.expected):
+            place = self._place(job, free)
+            if isinstance(place, Placement):
+                free = free.less(job.wants, place)
+                yield _placed(job, place, self.rental)
+
+    def _place(self, job: Job, free: Free) -> Placement | None:
+        """Return its place; None when it waits. Whom the machine no longer suits goes elsewhere."""
+        if any(other in self.world.jobs for other in job.after):
+            return None
+        if job.not_before is not None and self.now < job.not_before:
+            self.look_again_at = earliest(self.look_again_at, job.not_before)
+            return None
+        found = fit(spec_of(job), free)
+        if isinstance(found, Placement):
+            return found
+        if not found.can_wait or not self.here:
+            self.expected.remove(job)
+        return None
+
+    # -- the lease ---------------------------------------------------------------------------
+
+    def _acts_at(self, jobs: Sequence[Job]) -> Instant:
+        return self.rental.lease.away_until - landing_s(jobs) - RENEWS_BEFORE_S
+
+    def _lease(self, jobs: Sequence[Job]) -> Iterator[p.Step]:
+        """Lengthen the lease in time, where that is paid for; land the jobs else."""
+        rental, acts_at = self.rental, self._acts_at(jobs)
+        lands_at = rental.lease.away_until - landing_s(jobs)
+        if rental.renewal is not None:
+            yield p.Extend(rental=rental.id)
+        elif self.now < acts_at:
+            self.look_again_at = earliest(self.look_again_at, acts_at)
+            return
+        elif not rental.is_fixed and (longer := self._renewed(jobs)) is not None:
+            yield longer
+            return
+        if self.now >= lands_at:
+            left_s = rental.lease.away_until - self.now
+            yield from self._land(jobs, f"the lease of {rental.id} ends in {left_s:.0f} s")
+        else:
+            self.look_again_at = earliest(self.look_again_at, lands_at)
+
+    def _renewed(self, jobs: Sequence[Job]) -> p.Renew | None:
+        """Return the longer lease that its payer can afford, the longest first; None: none."""
+        rental, offer = self.rental, self.rental.taken
+        wanted_s = still_s(jobs, rental, self.durations, self.now)
+        account = self.world.accounts.get(rental.payer)
+        forecast = finishing(self.world, rental.payer, self.durations, but=rental.id)
+        for part in PARTS:
+            lease = lease_until(rental.lease.number + 1, self.now, wanted_s * part, landing_s(jobs))
+            before = after = None
+            if offer is not None:
+                before = worst_cost(offer, rental.reserved_at, rental.lease.stop_at)
+                after = worst_cost(offer, rental.reserved_at, lease.stop_at)
+            if before is None or after is None or after <= before:
+                continue
+            added = MicroUsd(after - before)
+            if admitted(account, rental.payer, added, forecast, anew=False) is None:
+                return _renew(rental, Renewal(lease=lease, reserved=added))
+        return None
+
+    def _land(self, jobs: Sequence[Job], why: str) -> Iterator[p.Step]:
+        for job in jobs:
+            if job.wish is None and job.state is not JobState.RECOVERING:
+                reason = Reason(
+                    code=Code.LEASE_ENDS,
+                    says=f"stops, checkpoint first: {why}",
+                    change="a larger budget, or a place on a machine of your own",
+                )
+                yield p.AskToStop(job=job.id, attempt=job.attempt, wish="give-way", reason=reason)
+
+    # -- on its way back ---------------------------------------------------------------------
+
+    def _return(self, code: Code, says: str) -> p.Return:
+        reason = Reason(code=code, says=f"{self.rental.id} is given back: {says}")
+        return p.Return(rental=self.rental.but(state=RentalState.DRAINING), reason=reason)
+
+    def _draining(self) -> Iterator[p.Step]:
+        if self.here:
+            yield from self._land(self.here, f"{self.rental.id} is taken away")
+        else:
+            yield p.Terminate(rental=self.rental.id)
+
+    def _ended(self) -> Iterator[p.Step]:
+        """Lose what ran there for certain, and pay once nobody holds a place on what is gone."""
+        live = [job for job in self.here if job.state is not JobState.RECOVERING]
+        if self.node is not None and (live or self.node.state is not NodeState.LOST):
+            yield p.DeclareLost(
+                node=self.node.id,
+                silent_s=max(0.0, self.now - (self.rental.ended_at or self.now)),
+                attempts=tuple((job.id, job.attempt) for job in live),
+                reason=Reason(
+                    code=Code.MACHINE_GONE,
+                    says=f"{self.rental.id} is gone, and what ran there with it",
+                    change="the job starts elsewhere",
+                ),
+            )
+        if not self.here:
+            yield settled(self.rental)
+
+
+def settled(rental: Rental) -> p.Settle:
+    """Return how a machine that is gone, or never came, is paid for; never above its reserve."""
+    cost = min(rental.reserved, _cost(rental))
+    charges: Mapping[str, MicroUsd] = {}
+    if cost:
+        charges = ledger.split(cost, dict.fromkeys(rental.jobs, 1.0))
+    released = MicroUsd(rental.reserved - cost)
+    says = f"{rental.id} has cost {usd(cost)} USD; {usd(released)} USD are free again"
+    return p.Settle(
+        rental=rental.but(
+            state=RentalState.RETURNED,
+            spent=cost,
+            reserved=MicroUsd(0),
+            renewal=None,
+        ),
+        charges={name: amount for name, amount in sorted(charges.items()) if amount},
+        released=released,
+        reason=Reason(code=Code.RETURNED, says=says),
+    )
+
+
+def _cost(rental: Rental) -> MicroUsd:
+    offer, since, until = rental.taken, rental.requested_at, rental.ended_at
+    if offer is None or since is None or until is None:
+        return NOTHING
+    price = rental.price_usd_h if rental.price_usd_h is not None else offer.price_usd_h
+    if price is None:
+        return rental.reserved  # nobody knows better
+    return ledger.accrued(
+        price, until - since, step_s=offer.billing_step_s, least_s=offer.billing_least_s
+    )
+
+
+def _renew(rental: Rental, renewal: Renewal) -> p.Renew:
+    reserved = MicroUsd(rental.reserved + renewal.reserved)
+    longer_s = renewal.lease.away_until - rental.lease.away_until
+    says = (
+        f"{rental.id} is needed for longer: {longer_s:.0f} s more, "
+        f"{usd(renewal.reserved)} USD more are set aside"
+    )
+    return p.Renew(
+        rental=rental.but(renewal=renewal, reserved=reserved),
+        reason=Reason(code=Code.RENTED, says=says),
+    )
+
+
+def _placed(job: Job, place: Placement, rental: Rental) -> p.Place:
+    devices = f" on {', '.join(place.devices)}" if place.devices else ""
+    says = f"{place.node}{devices} was rented for it ({rental.offer})"
+    code = Code.PLACED
+    if job.checkpoint is not None:
+        code, says = Code.RESUMES, f"{says}; resumes from {job.checkpoint.name}"
+    reason = Reason(code=code, says=says)
+    return p.Place(job=job.id, attempt=job.attempt + 1, placement=place, reason=reason)

@@ -1,0 +1,122 @@
+"""How long a machine is leased, what that can cost, and what is still needed of it."""
+
+from collections.abc import Iterable
+from fractions import Fraction
+
+from cloudwhale.model.job import CheckpointRule, Job
+from cloudwhale.model.offer import Offer
+from cloudwhale.model.reason import Code, Refusal
+from cloudwhale.model.rental import Lease, Rental
+from cloudwhale.model.units import NOTHING, Instant, MicroUsd, Seconds
+from cloudwhale.model.world import Account, World
+from cloudwhale.planning import ledger
+from cloudwhale.planning.durations import Durations
+from cloudwhale.planning.speeds import left_s
+
+WATCHED_S: Seconds = 900.0  # how long a machine goes on without hearing of its controller
+STOP_AFTER_S: Seconds = 120.0  # from the planned end to the stop that the provider enforces
+LEAST_LEASE_S: Seconds = 300.0  # shorter ones would be renewed before anything has happened
+LONGER = 1.25  # expectations are short of the truth as often as not; an extension costs a call
+LATE = 1.5  # nine in ten jobs end within this times what is still expected of them
+SAVING_S: Seconds = 30.0  # from the last word of a job to its checkpoint in the store
+
+DEFAULT_RULE = CheckpointRule()
+
+
+def landing_s(jobs: Iterable[Job]) -> Seconds:
+    """Return how long it takes to stop jobs so that what they have done is kept."""
+    graces = [(job.spec.checkpoint or DEFAULT_RULE).grace_s for job in jobs]
+    return max(graces, default=0.0) + SAVING_S
+
+
+def lease_until(number: int, now: Instant, needed_s: Seconds, landing: Seconds) -> Lease:
+    """Return a lease of a machine that is needed for so long, boot included, from now."""
+    away_until = now + max(LEAST_LEASE_S, needed_s * LONGER) + landing
+    return Lease(
+        number=number,
+        watched_until=now + WATCHED_S,
+        away_until=away_until,
+        stop_at=away_until + STOP_AFTER_S,
+    )
+
+
+def worst_cost(offer: Offer, begins_at: Instant, stop_at: Instant) -> MicroUsd | None:
+    """Return the most that a lease can cost; None when nobody knows the highest price."""
+    cap = offer.cap_usd_h
+    if cap is None:
+        return None
+    return ledger.worst_case(
+        ledger.LeaseTerms(
+            cap_usd_h=cap,
+            begins_at=begins_at,
+            stop_at=stop_at,
+            failed_boot_s=offer.boot_s,
+            billing_step_s=offer.billing_step_s,
+            billing_least_s=offer.billing_least_s,
+        )
+    )
+
+
+def finishing(world: World, payer: str, durations: Durations, but: str = "") -> MicroUsd:
+    """Return the forecast of what finishing the payer's started work costs beyond its leases.
+
+    `but`: a rental that is left out.
+    """
+    total = NOTHING
+    for rental in world.rentals.values():
+        offer = rental.taken
+        if rental.payer != payer or rental.id == but or offer is None or offer.cap_usd_h is None:
+            continue
+        here = tenants(world, rental)
+        if not here:
+            continue
+        needed_until = world.now + LATE * still_s(here, rental, durations, world.now)
+        beyond_s = needed_until + landing_s(here) - rental.lease.away_until
+        total = MicroUsd(total + ledger.cost(offer.cap_usd_h, beyond_s))
+    return total
+
+
+def tenants(world: World, rental: Rental) -> list[Job]:
+    """Return the jobs that hold a place on a rented machine."""
+    # Whoever is there is among those it was rented for: nobody else is put there.
+    jobs = (world.jobs.get(name) for name in rental.jobs)
+    return [
+        job
+        for job in jobs
+        if job is not None and job.placement is not None and job.placement.node == rental.node
+    ]
+
+
+def still_s(jobs: Iterable[Job], rental: Rental, durations: Durations, now: Instant) -> Seconds:
+    """Return how much longer the last of some tenants is expected to run."""
+    models = {d.id: d.model for d in rental.taken.facts.devices} if rental.taken else {}
+    return max((left_s(job, _model(job, models), 0, durations, now) for job in jobs), default=0.0)
+
+
+def _model(job: Job, models: dict[str, str]) -> str | None:
+    given = job.placement.devices if job.placement is not None else ()
+    return next((models[name] for name in given if name in models), None)
+
+
+def admitted(
+    account: Account | None, payer: str, worst: MicroUsd, forecast: MicroUsd, *, anew: bool
+) -> Refusal | None:
+    """Return why money is not set aside, or None; past the soft line nothing is rented anew."""
+    found = ledger.refusal(account or Account(payer=payer), worst, forecast)
+    if found is not None and found.code is Code.SOFT_LINE and not anew:
+        return None
+    return found
+
+
+def bounded(job: Job, worst: MicroUsd) -> Refusal | None:
+    """Return why a job's own budget does not allow a machine, or None."""
+    budget = job.spec.budget
+    if budget is None or worst <= budget:
+        return None
+    lacks = Fraction(worst - budget, 10**6)
+    return Refusal(
+        code=Code.OVER_BUDGET,
+        says=f"could cost {worst / 10**6:.2f} USD, its budget is {budget / 10**6:.2f} USD",
+        can_wait=True,
+        change=f"raise its budget by {float(lacks):.2f} USD",
+    )
