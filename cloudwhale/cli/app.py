@@ -28,10 +28,17 @@ app = typer.Typer(
 
 def whole_app() -> typer.Typer:
     """Return the application with every command in it."""
-    from cloudwhale.cli import commands_jobs, commands_nodes, commands_service, commands_views
+    from cloudwhale.cli import (
+        commands_jobs,
+        commands_nodes,
+        commands_service,
+        commands_simulate,
+        commands_views,
+    )  # fmt: skip
 
     commands_jobs.add_to(app)
     commands_views.add_to(app)
     commands_nodes.add_to(app)
+    commands_simulate.add_to(app)
     commands_service.add_to(app)
     return app

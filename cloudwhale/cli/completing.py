@@ -39,6 +39,25 @@ def node_words(incomplete: str) -> list[tuple[str, str]]:
     return [(node.id, str(node.state)) for node in nodes if node.id.startswith(incomplete)]
 
 
+def policy_words(incomplete: str) -> list[str]:
+    """Return names that a list of policies, some of them typed already, may go on with."""
+    from cloudwhale.simulation.lineup import names
+
+    typed, comma, begun = incomplete.rpartition(",")
+    taken = typed.split(",")
+    return [
+        f"{typed}{comma}{name}" for name in names() if name.startswith(begun) and name not in taken
+    ]
+
+
+def trace_words(incomplete: str) -> list[tuple[str, str]]:
+    """Return named traces that begin so; nothing lets the shell offer files."""
+    from cloudwhale.simulation.traces.named import KNOWN
+
+    found = [("synthetic", "made up, ships"), *((one.name, one.says) for one in KNOWN.values())]
+    return [(name, says) for name, says in found if name.startswith(incomplete)]
+
+
 def _from_jobs(
     incomplete: str, words: Callable[["Job"], Iterable[tuple[str, str]]]
 ) -> list[tuple[str, str]]:

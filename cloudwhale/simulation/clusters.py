@@ -1,0 +1,201 @@
+"""The machines of a simulation: from a settings file with nodes, a pool of GPUs, a node list."""
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+from pydantic import Field, ValidationError
+
+from cloudwhale.host.options import declared
+from cloudwhale.model.gpus import MODELS
+from cloudwhale.model.node import Device, Facts, Node, NodeState
+from cloudwhale.model.value import Value
+from cloudwhale.settings import Amount
+from cloudwhale.simulation.traces.columns import AMOUNT, COUNT, MIB_PER_GIB, MILLI, openb_model
+from cloudwhale.simulation.traces.rows import Spot, TraceError, header, opened, row
+from cloudwhale.spi.errors import SettingsError
+
+GPUS_MOST = 100_000
+NODES_MOST = 20_000
+CPU_PER_GPU, GIB_PER_GPU = 64.0, 512.0
+"""What a pool has beside its GPUs: so much that GPUs alone run short."""
+POOL_MODEL = "V100-32GB"
+"""All GPUs of a pool are alike, so which model it is changes nothing."""
+DISK_GIB = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Nodes of equal GPUs, with CPUs and memory in plenty."""
+
+    nodes: int
+    gpus: int
+    """On each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """What a file says."""
+
+    nodes: tuple[Node, ...]
+    settings: Mapping[str, Any]
+    """Settings that all contestants share, such as `shares`."""
+
+
+_POOL = re.compile(r"(?:([1-9][0-9]*)x)?([1-9][0-9]*)")
+
+
+def parsed_pool(text: str) -> Pool:
+    """Return what `480` or `4x8` means; raise SettingsError for anything else."""
+    found = _POOL.fullmatch(text.strip())
+    one = None if found is None else Pool(int(found[1] or 1), int(found[2]))
+    if one is None or one.nodes * one.gpus > GPUS_MOST or one.nodes > NODES_MOST:
+        raise SettingsError(
+            f"{text!r} is no number of GPUs",
+            f"Write 480 for one pool of them, or 4x8 for 4 nodes of 8; {GPUS_MOST:,} at most.",
+        )
+    return one
+
+
+def pool(of: Pool) -> list[Node]:
+    """Return the nodes of a pool; a job's GPUs lie on one node."""
+    model = MODELS[POOL_MODEL]
+    return [
+        _ready(
+            f"pool-{number}" if of.nodes > 1 else "pool",
+            Facts(
+                cpu=CPU_PER_GPU * of.gpus, memory_gib=GIB_PER_GPU * of.gpus, disk_gib=DISK_GIB,
+                devices=tuple(
+                    Device(id=f"{number}-{n}", model=model.name, memory_gib=model.memory_gib)
+                    for n in range(of.gpus)
+                ),
+            ),
+        )
+        for number in range(of.nodes)
+    ]  # fmt: skip
+
+
+def _ready(name: str, facts: Facts) -> Node:
+    return Node(id=name, state=NodeState.READY, facts=facts)
+
+
+# -- a settings file with nodes --------------------------------------------------------------
+
+
+class NodeTable(Value):
+    """One `[[node]]` of the file."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-][A-Za-z0-9._-]{0,62}$")]
+    count: Annotated[int, Field(ge=1, le=NODES_MOST)] = 1
+    devices: tuple[str, ...] = ()
+    cpu: Amount = CPU_PER_GPU
+    memory_gib: Amount = GIB_PER_GPU
+    disk_gib: Amount = DISK_GIB
+    labels: dict[str, str] = {}
+
+
+_WANTED = {
+    "name": 'up to 63 letters, digits, `-`, `_` and `.`, like "desk"',
+    "count": f"a whole number from 1 to {NODES_MOST:,}",
+    "devices": 'a list of texts like "2x RTX4090 24GB"',
+    "cpu": "a number above 0, like 16",
+    "memory_gib": "a number of GiB above 0, like 64",
+    "disk_gib": "a number of GiB above 0, like 2000",
+    "labels": 'names with texts, like {rack = "a"}',
+}
+
+EXAMPLE = 'Write [[node]], name = "desk", devices = ["2x RTX4090 24GB"], cpu = 16, memory_gib = 64.'
+
+
+def cluster_from(file: Path) -> Cluster:
+    """Return the nodes and the settings in a file; raise SettingsError for a wrong one."""
+    try:
+        found = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsError(f"{file} cannot be read: {error.strerror}", EXAMPLE) from error
+    except UnicodeDecodeError as error:
+        raise SettingsError(f"{file} is not UTF-8, which TOML is written in", EXAMPLE) from error
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{file}: {error}", "Mend the file; it is TOML.") from error
+    tables: Any = found.pop("node", [])
+    if not isinstance(tables, list) or not tables:
+        raise SettingsError(f"{file} describes no nodes", EXAMPLE)
+    tables = cast(list[object], tables)
+    nodes = [node for number, one in enumerate(tables, 1) for node in _nodes(file, number, one)]
+    names = [node.id for node in nodes]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise SettingsError(f"{file}: two nodes are called {twice}", "Rename one of them.")
+    return Cluster(tuple(nodes), found)
+
+
+def _nodes(file: Path, number: int, table: object) -> Iterator[Node]:
+    try:
+        one = NodeTable.model_validate(table)
+        devices = declared(one.devices)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = str(first["loc"][0]) if first["loc"] else "node"
+        says = f"must be {_WANTED[key]}" if key in _WANTED else "is no key of it"
+        raise SettingsError(
+            f"{file}: in node {number}, {key} {says}",
+            f"A node has {', '.join(_WANTED)}. {EXAMPLE}",
+        ) from error
+    except SettingsError as error:
+        raise SettingsError(f"{file}: in node {number}, {error.says}", error.remedy) from error
+    for copy in range(one.count):
+        name = one.name if one.count == 1 else f"{one.name}-{copy}"
+        own = tuple(device.but(id=f"{name}-{n}") for n, device in enumerate(devices))
+        facts = Facts(
+            cpu=one.cpu, memory_gib=one.memory_gib, disk_gib=one.disk_gib, devices=own,
+            labels=one.labels,
+        )  # fmt: skip
+        yield _ready(name, facts)
+
+
+# -- the list of nodes of the openb trace ----------------------------------------------------
+
+OPENB_COLUMNS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
+UNKNOWN_GIB = 32.0
+"""Memory of models that hide behind a code; no pod of the trace asks for GPU memory."""
+
+
+def openb_nodes(file: Path) -> list[Node]:
+    """Return the nodes of a list in openb's format; raise TraceError for a wrong line."""
+    lines = opened(file)
+    with closing(lines.stream):
+        numbered = lines.numbered()
+        columns = header(numbered, lines.name)
+        missing = [name for name in OPENB_COLUMNS if name not in columns]
+        if missing:
+            raise TraceError(
+                f"the header has no column {' and no '.join(missing)}",
+                f"A list of nodes has the columns {','.join(OPENB_COLUMNS)}.",
+                at=Spot(lines.name, 1),
+            )  # fmt: skip
+        return list(_openb_nodes(numbered, columns, lines.name))
+
+
+def _openb_nodes(
+    numbered: Iterator[tuple[int, str | TraceError]], columns: Sequence[str], name: str
+) -> Iterator[Node]:
+    for number, line in numbered:
+        if isinstance(line, TraceError):
+            raise line
+        one = row(columns, line, name, number)
+        node, model = one.word("sn"), openb_model(one.values["model"])
+        memory_gib = MODELS[model].memory_gib if model in MODELS else UNKNOWN_GIB
+        devices = tuple(
+            Device(id=f"{node}-{n}", model=model, memory_gib=memory_gib)
+            for n in range(int(one.number("gpu", COUNT)))
+        )
+        facts = Facts(
+            cpu=one.number("cpu_milli", AMOUNT) / MILLI,
+            memory_gib=one.number("memory_mib", AMOUNT) / MIB_PER_GIB,
+            disk_gib=DISK_GIB, devices=devices,
+        )  # fmt: skip
+        yield _ready(node, facts)

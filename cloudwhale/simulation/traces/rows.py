@@ -1,0 +1,222 @@
+"""Rows of a CSV file, plain or gzipped: one a line, and a fault says where it stands."""
+
+import csv
+import gzip
+import math
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Literal, cast
+
+from cloudwhale.spi.errors import SpecError
+
+GZIP = b"\x1f\x8b"
+LINE_MOST = 1 << 20
+"""Bytes: a line that is longer belongs to no table of jobs."""
+
+Kind = Literal[
+    "not UTF-8", "no CSV", "fields missing", "value missing", "not a number", "out of range",
+    "not a name", "duplicate job", "out of order", "fits nowhere", "never ran", "cut short",
+]  # fmt: skip
+"""What can be wrong with a row; skipped ones are counted by it."""
+
+BOM = "\ufeff"
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """Where something stands; None: it is about all of the file, or of the line."""
+
+    file: str
+    line: int | None = None
+    column: int | None = None
+
+
+NOWHERE = Spot("")
+
+
+class TraceError(SpecError):
+    """A trace cannot be read: it names the file, the line, the column, the value, the remedy."""
+
+    def __init__(
+        self, says: str, remedy: str, at: Spot = NOWHERE, kind: Kind | None = None
+    ) -> None:
+        super().__init__(says, remedy, file=at.file, line=at.line, column=at.column)
+        self.kind = kind
+        """None: it is not one row that is wrong, and nothing can be skipped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a number must be."""
+
+    wanted: str
+    """In words, with an example: `a number of seconds above 0, like 3600`."""
+    least: float = 0.0
+    most: float = math.inf
+    is_open: bool = False
+    """`least` itself is too little."""
+    whole: bool = False
+
+    def holds(self, number: float) -> bool:
+        """Say whether a number is one."""
+        enough = number > self.least if self.is_open else number >= self.least
+        return enough and number <= self.most and (not self.whole or number.is_integer())
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the file, by column."""
+
+    file: str
+    line: int
+    text: str
+    values: Mapping[str, str]
+
+    def has(self, column: str) -> bool:
+        """Say whether there is something in a column."""
+        return bool(self.values.get(column))
+
+    def word(self, column: str) -> str:
+        """Return a text; raise TraceError when there is none, or one that cannot be shown."""
+        value = self.values.get(column, "")
+        if not value:
+            raise self.fault("value missing", column, "is empty", "write a name")
+        if not value.isprintable():
+            raise self.fault(
+                "not a name", column, f"is {value!r}", "write letters, digits, `-` and `_`"
+            )
+        return value
+
+    def number(self, column: str, limits: Limits) -> float:
+        """Return a number within its limits; raise TraceError for anything else."""
+        text = self.values.get(column, "")
+        if not text:
+            raise self.fault("value missing", column, "is empty", f"write {limits.wanted}")
+        try:
+            number = float(text)
+        except ValueError:
+            number = math.nan
+        if not math.isfinite(number):
+            raise self.fault("not a number", column, f"is {text!r}", f"write {limits.wanted}")
+        if not limits.holds(number):
+            raise self.fault("out of range", column, f"is {text}", f"write {limits.wanted}")
+        return number
+
+    def fault(self, kind: Kind, column: str, says: str, remedy: str) -> TraceError:
+        """Return what is wrong with one of its values."""
+        return TraceError(
+            f"{column} {says}", f"{remedy[:1].upper()}{remedy[1:]}, or pass over such rows with "
+            f"--skip-bad.", kind=kind, at=Spot(self.file, self.line, self._where(column)),
+        )  # fmt: skip
+
+    def _where(self, column: str) -> int | None:
+        """Return where on the line a value begins, from 1; None where quotes hide it."""
+        if '"' in self.text:
+            return None
+        before = list(self.values)[: list(self.values).index(column)]
+        return 1 + sum(len(self.values[name]) + 1 for name in before)
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """A file's lines as text: the first one is the header."""
+
+    file: Path
+    stream: BinaryIO
+
+    @property
+    def name(self) -> str:
+        """The file as a fault names it."""
+        return str(self.file)
+
+    def numbered(self) -> Iterator[tuple[int, str | TraceError]]:
+        """Yield each line from 1 on, or what is wrong with it; blank ones are passed over."""
+        number = 0
+        while True:
+            number += 1
+            try:
+                raw = self.stream.readline(LINE_MOST)
+            except (EOFError, zlib.error, gzip.BadGzipFile):
+                yield number, self._cut(number)
+                return
+            if not raw:
+                return
+            yield number, self._text(number, raw)
+
+    def _text(self, number: int, raw: bytes) -> str | TraceError:
+        if len(raw) >= LINE_MOST:
+            return TraceError(
+                f"is longer than {LINE_MOST:,} bytes", "Is this a table of jobs?",
+                at=Spot(self.name, number),
+            )  # fmt: skip
+        try:
+            return raw.decode().rstrip("\r\n").removeprefix(BOM if number == 1 else "")
+        except UnicodeDecodeError as error:
+            return TraceError(
+                f"byte {raw[error.start] :#04x} is not UTF-8", "Save the file as UTF-8.",
+                kind="not UTF-8", at=Spot(self.name, number, error.start + 1),
+            )  # fmt: skip
+
+    def _cut(self, number: int) -> TraceError:
+        return TraceError(
+            "the gzip file is cut short or damaged here",
+            "Fetch it again (`gzip -t` checks it), or use what is whole with --skip-bad.",
+            kind="cut short", at=Spot(self.name, number),
+        )  # fmt: skip
+
+
+def opened(file: Path) -> Lines:
+    """Open a file, gzipped or not; raise TraceError with a sentence when that cannot be."""
+    try:
+        stream = file.open("rb")
+        is_gzip = stream.peek(len(GZIP)).startswith(GZIP)
+    except OSError as error:
+        what = error.strerror or "it cannot be read"
+        raise TraceError(
+            f"{what[:1].lower()}{what[1:]}", "Give the path of a CSV file.", Spot(str(file))
+        ) from error
+    return Lines(file, cast(BinaryIO, gzip.GzipFile(fileobj=stream)) if is_gzip else stream)
+
+
+def header(lines: Iterator[tuple[int, str | TraceError]], name: str) -> Sequence[str]:
+    """Return the columns; raise TraceError for a file without a header or with one twice."""
+    for _, line in lines:
+        if isinstance(line, TraceError):
+            raise line
+        if not line.strip():
+            continue
+        columns = [column.strip() for column in fields(line, name, 1)]
+        twice = next((column for column in columns if columns.count(column) > 1), None)
+        if twice is not None:
+            raise TraceError(f"has the column {twice!r} twice", "Rename one.", at=Spot(name, 1))
+        return columns
+    raise TraceError(
+        "the file is empty", "Its first line names the columns: job,submit_s,duration_s,gpus.",
+        at=Spot(name, 1),
+    )  # fmt: skip
+
+
+def fields(line: str, name: str, number: int) -> list[str]:
+    """Return the fields of one line; raise TraceError when its quotes do not match."""
+    try:
+        return list(csv.reader([line], strict=True))[0] if line else []
+    except csv.Error as error:
+        raise TraceError(
+            f"is no line of CSV: {error}", "Mend its quotes, or skip it with --skip-bad.",
+            kind="no CSV", at=Spot(name, number),
+        ) from error  # fmt: skip
+
+
+def row(columns: Sequence[str], line: str, name: str, number: int) -> Row:
+    """Return one line by its columns; raise TraceError when it has more or fewer fields."""
+    found = fields(line, name, number)
+    if len(found) != len(columns):
+        raise TraceError(
+            f"has {len(found)} fields, the header has {len(columns)}",
+            "Write a field for every column, or skip such rows with --skip-bad.",
+            kind="fields missing", at=Spot(name, number),
+        )  # fmt: skip
+    values = {column: value.strip() for column, value in zip(columns, found, strict=True)}
+    return Row(name, number, line, values)

@@ -1,0 +1,193 @@
+"""Trials: each contestant plays the same jobs over some seeds, several at once."""
+
+import multiprocessing as mp
+import os
+import signal
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from multiprocessing.sharedctypes import SynchronizedArray
+from typing import Any
+
+from cloudwhale.model.job import Job, JobState
+from cloudwhale.model.node import Node
+from cloudwhale.model.plan import Plan
+from cloudwhale.model.units import Seconds
+from cloudwhale.model.world import World
+from cloudwhale.planning.planner import Policies, plan
+from cloudwhale.simulation.bounds import Bounds, bounds
+from cloudwhale.simulation.executing import Physics
+from cloudwhale.simulation.lineup import chosen
+from cloudwhale.simulation.metrics import Metrics, metrics, wait_s
+from cloudwhale.simulation.playing import Arrival, Decide, Setting, Stay, play
+from cloudwhale.simulation.traces.estimates import Estimates, estimated
+from cloudwhale.simulation.traces.synthetic import Mix, mixed
+
+LOOK_EVERY_S: Seconds = 0.2
+FOREVER_S: Seconds = 1e10
+"""No trace is broken off: what can never run was refused when it was read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What all contestants are given."""
+
+    nodes: tuple[Node, ...]
+    arrivals: tuple[Arrival, ...] | None = None
+    """None: each seed draws its own from `mix`."""
+    mix: Mix = Mix()
+    estimates: Estimates | None = None
+    """None: as the trace says."""
+    physics: Physics = Physics()
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What they share: `shares`, for example."""
+
+    def jobs(self, seed: int) -> list[Arrival]:
+        """Return the jobs of one seed, by arrival."""
+        found = mixed(seed, self.mix) if self.arrivals is None else list(self.arrivals)
+        return found if self.estimates is None else estimated(found, self.estimates, seed)
+
+    @property
+    def is_drawn(self) -> bool:
+        """Say whether another seed gives another play."""
+        noisy = self.estimates is not None and self.estimates.is_drawn
+        return self.arrivals is None or noisy
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One contestant's play of one seed."""
+
+    contestant: str
+    seed: int
+    metrics: Metrics
+    waits_s: tuple[Seconds, ...]
+    """Of every job, shortest first."""
+    completions_s: tuple[Seconds, ...]
+    """Of those that completed, shortest first."""
+    stays: tuple[Stay, ...]
+    """Which job held which devices, when."""
+
+
+@dataclass(frozen=True, slots=True)
+class Todo:
+    """One trial that is to come."""
+
+    contestant: str
+    seed: int
+    number: int = 0
+    """Its place among all, where it counts its ended jobs."""
+
+
+def trial(bench: Bench, todo: Todo) -> Trial:
+    """Play one contestant on one seed."""
+    jobs = bench.jobs(todo.seed)
+    who = chosen(todo.contestant, bench.settings, todo.seed)
+    decide: Decide | None = None
+    if todo.contestant in STRICT:
+        decide = partial(_strictly, todo.contestant, who.policies)
+    setting = Setting(bench.nodes, jobs, bench.physics, at_most_s=FOREVER_S)
+    played = play(setting, who, decide)
+    return Trial(
+        todo.contestant,
+        todo.seed,
+        metrics(played, jobs, bench.nodes),
+        tuple(sorted(wait_s(one, played.ended_at) for one in played.jobs.values())),
+        tuple(sorted(j.completion_s for j in played.jobs.values() if j.completion_s is not None)),
+        played.stays,
+    )
+
+
+def bounds_of(bench: Bench, seeds: Sequence[int]) -> Bounds | None:
+    """Return the mean over the seeds of what nobody can beat; None of no jobs."""
+    found = [one for seed in seeds if (one := bounds(bench.jobs(seed), bench.nodes)) is not None]
+    if not found:
+        return None
+    return Bounds(
+        sum(one.mean_completion_s for one in found) / len(found),
+        sum(one.makespan_s for one in found) / len(found),
+    )
+
+
+# -- who lets nobody pass --------------------------------------------------------------------
+
+STRICT = ("fifo", "priority")
+
+
+def _strictly(name: str, of: Policies, world: World) -> Plan:
+    """Plan for the job at the head of the queue alone: who does not fit blocks all others."""
+    waiting = [job for job in world.jobs.values() if job.state is JobState.PENDING]
+    behind = {job.id for job in sorted(waiting, key=partial(_rank, name))[1:]}
+    jobs = {job: each for job, each in world.jobs.items() if job not in behind}
+    return plan(replace(world, jobs=jobs), of)
+
+
+def _rank(name: str, job: Job) -> tuple[float, float, str]:
+    return (-job.spec.priority if name == "priority" else 0.0, job.submitted_at, job.id)
+
+
+# -- several at once -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How far the trials are."""
+
+    ended: int
+    """Jobs that have ended in those that run or are done."""
+    whole: int
+    """All jobs of all trials."""
+
+
+def trials(
+    bench: Bench, todo: Sequence[Todo], processes: int | None = None
+) -> Generator[Trial | Standing, None, None]:
+    """Yield each trial when it is done, and between them, five times a second, how far they are.
+
+    Whoever closes the iterator ends what runs.
+    """
+    numbered = [replace(one, number=number) for number, one in enumerate(todo)]
+    whole = sum(len(bench.jobs(one.seed)) for one in todo)
+    counts: SynchronizedArray[int] = mp.Array("l", max(1, len(todo)))
+    cores = processes or os.cpu_count() or 1
+    pool = mp.Pool(min(cores, max(1, len(todo))), _begin, (bench, counts))
+    try:
+        found = pool.imap_unordered(_play, numbered)
+        left = len(numbered)
+        while left:
+            try:
+                done = found.next(timeout=LOOK_EVERY_S)
+            except mp.TimeoutError:
+                yield Standing(sum(counts[:]), whole)
+                continue
+            left -= 1
+            yield done
+    finally:
+        pool.terminate()
+        pool.join()
+
+
+@dataclass(slots=True)
+class _Here:
+    """What a process of the pool works on."""
+
+    bench: Bench
+    counts: "SynchronizedArray[int]"
+
+
+_here: list[_Here] = []
+
+
+def _begin(bench: Bench, counts: "SynchronizedArray[int]") -> None:
+    """Take what is played; Ctrl-C is for the process that asks, which ends the others."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    _here[:] = [_Here(bench, counts)]
+
+
+def _play(todo: Todo) -> Trial:
+    [here] = _here
+    done = trial(here.bench, todo)
+    here.counts[todo.number] = done.metrics.jobs
+    return done
