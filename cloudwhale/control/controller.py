@@ -264,11 +264,18 @@ class Controller:
                 return  # somebody wrote meanwhile: the next tick plans for the newer world
             settled_at = _version_after(made, world)
             self._executor.carry_out(made, world, self._effects, self.epoch)
+            self._shun(made, world.now)
         self._effects.forget_unwanted(world.now)
         self._look_again_at = made.look_again_at
         self._planned_with = world.sightings
         self._planned_offers = world.offers
         self._planned_version = settled_at
+
+    def _shun(self, made: p.Plan, now: Instant) -> None:
+        """Take no more of what has just failed to boot, for a while."""
+        for step in made.steps:
+            if isinstance(step, p.Return) and step.reason.code is Code.BOOT_FAILED:
+                self._watcher.offers.block(step.rental.offer, now)
 
     def _is_refused(self, made: p.Plan, world: World) -> bool:
         faults = check(made, world, self._chosen.policies.rules)

@@ -18,7 +18,7 @@ from cloudwhale.planning.preempting import GivesWay
 from cloudwhale.planning.queue import Queue, earliest, waiting
 from cloudwhale.planning.reconcile import differences
 from cloudwhale.planning.refusals import Verdict
-from cloudwhale.planning.renting import Rented, quotes, rentals
+from cloudwhale.planning.renting import Rented, quotes, rentals, unaffordable
 
 # The numbers in the reason of a waiting job move with every job that ends. For the head of the
 # queue they are kept current; further back only a changed code is worth an event.
@@ -47,7 +47,7 @@ def _plan(world: World, policies: Policies) -> Plan:
         *(_place(job, decision, found.first) for job, decision in found.places),
         *(p.Hold(job=h.job.id, until=h.until, reason=h.reason) for h in found.holds),
         *chain.from_iterable(_room_made(one, world) for one in found.gives_way),
-        *_changed_reasons(world, queue, found),
+        *_changed_reasons(world, queue, _with_prices(found, world, policies, durations)),
         *kept.steps,
         *rented.steps,
         *_not_rented(found, rented),
@@ -113,6 +113,24 @@ def _changed_reasons(world: World, queue: Queue, found: Matched) -> Iterator[p.E
     for job in world.jobs.values():
         if job.state is JobState.RECOVERING and _recovering_is_news(job):
             yield p.Explain(job=job.id, reason=_RECOVERING)
+
+
+def _with_prices(found: Matched, world: World, policies: Policies, durations: Durations) -> Matched:
+    """Return what was found, where those that can run nowhere here are told of what they lack.
+
+    Only where something could be rented for them, if there were money.
+    """
+    if policies.wait is None or policies.rent is None or not world.offers:
+        return found
+    nowhere = [job for job, verdict in found.refused if verdict.code is Code.NOTHING_FITS]
+    told = unaffordable(world, nowhere, durations)
+    if not told:
+        return found
+    refused = tuple(
+        (job, verdict.because(told[job.id]) if job.id in told else verdict)
+        for job, verdict in found.refused
+    )
+    return replace(found, refused=refused)
 
 
 def _not_rented(found: Matched, rented: Rented) -> Iterator[p.Explain]:

@@ -118,20 +118,28 @@ def quotes(world: World, jobs: Iterable[Job], durations: Durations) -> Mapping[s
     """Return for each job the cheapest machine that its payer could have now, if there is one.
 
     Only offers that fit and whose price and highest price are known; the money for the whole
-    lease is there.
+    lease is there. Nobody is rented for who fits on a machine of ours whose agent is being started.
     """
     if not world.offers:
         return {}
     market, found = Market(world, durations), dict[str, Quote]()
+    waking = _waking(world)
     for job in jobs:
         account = world.accounts.get(job.run)
         if account is None or account.limit is None:
+            continue
+        if any(isinstance(fit(spec_of(job), free), Placement) for free in waking):
             continue
         for option in market.options(job):
             if not isinstance(market.refusal(job, option, account), Refusal):
                 found[job.id] = _quote(option)
                 break
     return found
+
+
+def _waking(world: World) -> list[Free]:
+    nodes = [n for n in world.nodes.values() if n.owned and n.state is NodeState.EXPECTED]
+    return list(free_capacity(nodes, world.jobs.values()).values()) if nodes else []
 
 
 def _quote(option: Option) -> Quote:

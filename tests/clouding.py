@@ -1,0 +1,142 @@
+"""A stage with a cloud: jobs that this host cannot run, money, and what the cloud bills for it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from makers import a_job, wants
+from staging import CHOSEN, FACTS, RULES, MortalMachine, program_of
+
+from cloudwhale.control.controller import Chosen
+from cloudwhale.control.store.memory import MemoryStore
+from cloudwhale.mailbox.objects import open_objects
+from cloudwhale.model import event as e
+from cloudwhale.model.job import CheckpointRule
+from cloudwhale.model.node import Facts
+from cloudwhale.model.offer import Offer
+from cloudwhale.model.rental import Rental, RentalState
+from cloudwhale.model.run import Run
+from cloudwhale.model.units import MicroUsd, micro_usd
+from cloudwhale.model.world import Account
+from cloudwhale.planning.planner import Policies
+from cloudwhale.simulation.clock import SteppedClock
+from cloudwhale.simulation.cloud import Shelf, SimulatedCloud
+from cloudwhale.simulation.stage import Scenery, Stage
+from cloudwhale.spi.store import Store
+from cloudwhale.spi.waiting import Verdict, Waits
+from cloudwhale_policies.fits import BestFit
+from cloudwhale_policies.order import Priority
+from cloudwhale_policies.renting import OneEach
+
+BIG = Facts(cpu=8.0, memory_gib=32.0, disk_gib=100.0)
+
+
+class NeverWaits:
+    """Rents for whoever fits nowhere now, as far as there are offers."""
+
+    def verdicts(self, waits: Waits) -> Mapping[str, Verdict]:
+        return {
+            one.job.id: Verdict("rent", "it fits nowhere now")
+            for one in waits.waiting
+            if one.quote is not None and not one.fits_now
+        }
+
+
+RENTING = Policies(Priority(), BestFit(), RULES, NeverWaits(), OneEach())
+
+
+def an_offer(name: str = "big", **fields: Any) -> Offer:
+    """Make an offer of the cloud: eight CPUs for 3.60 USD an hour, booted in 20 s."""
+    base: dict[str, Any] = {
+        "provider": "cloud", "region": "r", "zone": "r-a", "market": "on-demand", "facts": BIG,
+        "price_usd_h": micro_usd("3.6"), "cap_usd_h": micro_usd("3.6"), "boot_s": 20.0,
+        "billing_least_s": 60.0,
+    }  # fmt: skip
+    return Offer(**{"id": name, **base, **fields})
+
+
+def a_cloudy_stage(
+    names: Iterable[str] = ("quick",),
+    shelves: Iterable[Shelf] = (Shelf(an_offer()),),
+    budget: str | None = "10",
+    store: Store | None = None,
+    seed: int = 0,
+    **of_job: Any,
+) -> Stage:
+    """Make a stage with one small machine, a cloud, and jobs that want four CPUs each."""
+    clock, objects = SteppedClock(), open_objects("memory://")
+    machine = MortalMachine("host", FACTS, objects, program_of)
+    scenery = Scenery(clock, store or MemoryStore(), objects, [machine], a_chosen())
+    stage = Stage(scenery)
+    cloud = SimulatedCloud(list(shelves), objects, program_of, lambda: stage.machine_time, seed)
+    stage.scenery = replace(scenery, clouds={"cloud": cloud})
+    now = clock.now()
+    limit = None if budget is None else micro_usd(budget)
+    run = Run(id="run-1", opened_at=now, user="u", folder="/", budget=limit)
+    submitted: list[e.Event] = [e.RunOpened(at=now, run=run)]
+    for number, name in enumerate(names):
+        fields = {
+            "name": name, "resources": wants(cpu=4), "duration_s": 30.0,
+            "checkpoint": CheckpointRule(every_s=5.0, grace_s=10.0),
+        } | of_job  # fmt: skip
+        job = a_job(f"{name}-{number}", **fields).but(submitted_at=now + number)
+        submitted.append(e.Submitted(at=now, job=job.id, first=job))
+    stage.scenery.store.append(submitted)
+    return stage
+
+
+def a_chosen() -> Chosen:
+    """Return the policies that rent at once, under no names: their rounds are not made again."""
+    return replace(CHOSEN, policies=RENTING)
+
+
+def cloud_of(stage: Stage) -> SimulatedCloud:
+    return stage.scenery.clouds["cloud"]
+
+
+def settles(stage: Stage, at_most_s: float = 3000.0) -> bool:
+    """Play until every job has ended and every machine is back."""
+    return stage.play(lambda: is_settled(stage), at_most_s)
+
+
+def is_settled(stage: Stage) -> bool:
+    world = stage.scenery.store.world(stage.scenery.clock.now())
+    return not world.jobs and not world.rentals
+
+
+def account_of(stage: Stage) -> Account:
+    """Return the run's account, by its events: nothing may be open any more."""
+    reserved = spent = 0
+    for told in stage.scenery.store.since(0, 100_000):
+        match told.event:
+            case e.Reserved(amount=amount):
+                reserved += amount
+            case e.Charged(amount=amount):
+                reserved, spent = reserved - amount, spent + amount
+            case e.Released(amount=amount):
+                reserved -= amount
+            case _:
+                continue
+    run = stage.scenery.store.run("run-1")
+    limit = None if run is None else run.budget
+    return Account(payer="run-1", limit=limit, reserved=MicroUsd(reserved), spent=MicroUsd(spent))
+
+
+def rentals_of(stage: Stage) -> dict[str, list[Rental]]:
+    """Return every rental's story, as its events tell it."""
+    found: dict[str, list[Rental]] = {}
+    for told in stage.scenery.store.since(0, 100_000):
+        if isinstance(told.event, e.RentalChanged):
+            found.setdefault(told.event.rental.id, []).append(told.event.rental)
+    return found
+
+
+def adds_up(stage: Stage) -> None:
+    """Check that nothing is left open, and that we have paid what the cloud says."""
+    cloud, account = cloud_of(stage), account_of(stage)
+    assert cloud.running == 0
+    assert account.reserved == 0
+    assert account.spent == cloud.bill()
+    assert account.spent <= (account.limit or 0)
+    for story in rentals_of(stage).values():
+        assert story[-1].state is RentalState.RETURNED
