@@ -1,0 +1,1 @@
+"""What is preferred when pods come one at a time and never leave."""
