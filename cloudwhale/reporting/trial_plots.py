@@ -166,7 +166,7 @@ def _utilisation(axes: Any, picture: Picture) -> None:
     axes.set_xlim(left=0)
     axes.set_title("devices in use, %")
     axes.set_xlabel("hours since the first arrival")
-    axes.legend(fontsize=8, loc="lower left")
+    axes.legend(fontsize=8, loc="lower center")
 
 
 SLICES = 300
@@ -215,7 +215,7 @@ def _parts(axes: Any, picture: Picture, of: Callable[[Drawn], Sequence[float]]) 
     axes.set_xscale("log")
     axes.set_ylim(0, 102)
     axes.set_xlabel("hours, logarithmic; less than a second counts as one")
-    axes.legend(fontsize=8, loc="lower right" if picture.drawn else None)
+    axes.legend(fontsize=8, loc="lower right")
 
 
 def _cost(axes: Any, picture: Picture) -> None:
@@ -255,6 +255,8 @@ def _gantt(picture: Picture) -> Any:
     if 0 < len(kinds) <= len(COLOURS):
         patches = [Rectangle((0, 0), 1, 1, color=colours[kind]) for kind in kinds]
         figure.legend(patches, kinds, loc="outside lower center", ncols=len(kinds), fontsize=8)
+    last_s = max((each.until_s for one in picture.drawn for each in one.held), default=HOUR_S)
+    all_axes.flat[-1].set_xlim(0, last_s / HOUR_S)
     all_axes.flat[-1].set_xlabel("hours since the first arrival")
     shown = f", {len(devices)} of {len(picture.devices)} devices"
     more = shown if len(devices) < len(picture.devices) else ""
@@ -277,7 +279,6 @@ def _rows(axes: Any, one: Drawn, devices: Sequence[str], colours: Mapping[str, s
     )  # fmt: skip
     axes.set_yticks(list(rows.values()), list(rows), fontsize=8)
     axes.set_ylim(-0.6, len(devices) - 0.4)
-    axes.set_xlim(left=0)
     axes.set_title(one.name, loc="left")
     axes.tick_params(axis="y", length=0)
 

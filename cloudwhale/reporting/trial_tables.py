@@ -68,10 +68,10 @@ _COLUMNS = (
 )
 
 WORDS = (
-    "completion: mean from arrival to end; median and p99 of the same. wait: to the first start;",
-    "longest: of one job; idle: all the time that one job held no place. slowdown: completion by",
-    "run alone, 10 s at least. fairness: of the project that fares worst, by its part alone; above",
-    "1 is worse. starved: waited for over 10 times their run. bound: nobody can do better.",
+    "completion: from arrival to end. wait: from arrival to first start; longest: of one job.",
+    "idle: all the time that one job held no place. slowdown: completion by run alone.",
+    "fairness: completions of the worst-off project by those in its equal part alone.",
+    "starved: waited for over 10 times their run. bound: nobody can do better.",
 )
 
 
@@ -126,7 +126,7 @@ def bar_lines(rows: Sequence[TrialRow], width: int) -> list[Line]:
         lines.append((Cell(column.heading, "strong"),))
         for row, figure in figures:
             drawn = bar(figure / most, room).rstrip("·")
-            tone: Tone = "busy" if row.tone == "plain" else row.tone
+            tone: Tone = "busy" if row.tone == "strong" else row.tone
             lines.append(
                 (
                     Cell(f"  {row.name:<{name}}  "),

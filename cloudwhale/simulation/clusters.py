@@ -166,8 +166,7 @@ UNKNOWN_GIB = 32.0
 
 def openb_nodes(file: Path) -> list[Node]:
     """Return the nodes of a list in openb's format; raise TraceError for a wrong line."""
-    lines = opened(file)
-    with closing(lines.stream):
+    with closing(opened(file)) as lines:
         numbered = lines.numbered()
         columns = header(numbered, lines.name)
         missing = [name for name in OPENB_COLUMNS if name not in columns]

@@ -44,8 +44,7 @@ class Reading:
 def read(file: Path, how: Reading | None = None) -> Trace:
     """Return the trace in a file; raise TraceError for the first thing that is wrong with it."""
     how = how or Reading()
-    lines = opened(file)
-    with closing(lines.stream):
+    with closing(opened(file)) as lines:
         numbered = lines.numbered()
         columns = header(numbered, lines.name)
         kind = format_of(columns, lines.name)

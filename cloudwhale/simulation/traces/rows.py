@@ -124,7 +124,15 @@ class Lines:
     """A file's lines as text: the first one is the header."""
 
     file: Path
+    raw: BinaryIO
+    """As it lies on the disk."""
     stream: BinaryIO
+    """The same, unpacked."""
+
+    def close(self) -> None:
+        """Let go of the file; one that is not closed leaks."""
+        self.stream.close()
+        self.raw.close()
 
     @property
     def name(self) -> str:
@@ -170,14 +178,15 @@ class Lines:
 def opened(file: Path) -> Lines:
     """Open a file, gzipped or not; raise TraceError with a sentence when that cannot be."""
     try:
-        stream = file.open("rb")
-        is_gzip = stream.peek(len(GZIP)).startswith(GZIP)
+        raw = file.open("rb")
+        is_gzip = raw.peek(len(GZIP)).startswith(GZIP)
     except OSError as error:
         what = error.strerror or "it cannot be read"
         raise TraceError(
             f"{what[:1].lower()}{what[1:]}", "Give the path of a CSV file.", Spot(str(file))
         ) from error
-    return Lines(file, cast(BinaryIO, gzip.GzipFile(fileobj=stream)) if is_gzip else stream)
+    unpacked = gzip.GzipFile(fileobj=raw) if is_gzip else raw
+    return Lines(file, raw, cast(BinaryIO, unpacked))
 
 
 def header(lines: Iterator[tuple[int, str | TraceError]], name: str) -> Sequence[str]:
