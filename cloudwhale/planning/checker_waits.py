@@ -79,7 +79,7 @@ def not_in_vain(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
         if victim is None or node is None:
             continue
         if not any(
-            _class(job) > _class(victim) and job.id not in placed and _takes(node, job, [])
+            _class(job) > _class(victim) and job.id not in placed and takes(node, job, [])
             for job in waiting
         ):
             yield Fault("not-in-vain", f"{victim.id} gives way on {node.id} to nobody who gains")
@@ -160,10 +160,10 @@ def _fits_after(world: World, node: Node, job: Job, places: Iterable[p.Place]) -
         for step in places
         if step.placement.node == node.id and step.job in world.jobs
     ]
-    return _takes(node, job, there)
+    return takes(node, job, there)
 
 
-def _takes(node: Node, job: Job, there: list[tuple[Job, tuple[str, ...]]]) -> bool:
+def takes(node: Node, job: Job, there: list[tuple[Job, tuple[str, ...]]]) -> bool:
     """Say whether a node has room for a job beside others, by its sums alone."""
     facts, wants = node.facts, job.wants
     spent = [other.wants for other, _ in there]

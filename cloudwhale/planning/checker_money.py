@@ -1,0 +1,255 @@
+"""The checker's rules about money: what may be rented, for whom, how long, and how it is paid for.
+
+Worst cases, lengths and sums are worked out here anew: nothing of the ledger's own is asked.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from cloudwhale.model import gpus
+from cloudwhale.model import plan as p
+from cloudwhale.model.job import Job
+from cloudwhale.model.node import Node
+from cloudwhale.model.offer import Offer
+from cloudwhale.model.rental import Rental
+from cloudwhale.model.world import World
+from cloudwhale.planning.checker_waits import takes
+from cloudwhale.planning.fault import Fault, Rule
+from cloudwhale.planning.rules import Rules
+
+LEAST_EXTRA_S = 150.0  # a minute that is billed at least, and 90 s until a bill ends
+HOLDS_PLACE = ("starting", "running", "recovering")
+TAKES_JOBS = ("reserved", "requested", "booting", "ready")
+
+
+def _rents(plan: p.Plan) -> list[Rental]:
+    return [step.rental for step in plan.steps if isinstance(step, p.Rent)]
+
+
+def _renews(plan: p.Plan) -> list[Rental]:
+    return [step.rental for step in plan.steps if isinstance(step, p.Renew)]
+
+
+def _here(node: str | None, world: World) -> list[Job]:
+    return [
+        job
+        for job in world.jobs.values()
+        if job.placement is not None
+        and job.placement.node == node
+        and job.state.value in HOLDS_PLACE
+    ]
+
+
+def within_budget(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
+    """Nobody's plan sets more aside than the budget leaves, in all."""
+    wanted: Counter[str] = Counter()
+    for rental in _rents(plan):
+        wanted[rental.payer] += rental.reserved
+    for rental in _renews(plan):
+        wanted[rental.payer] += rental.renewal.reserved if rental.renewal is not None else 0
+    for payer, amount in sorted(wanted.items()):
+        account = world.accounts.get(payer)
+        limit = 0 if account is None or account.limit is None else account.limit
+        taken = 0 if account is None else account.reserved + account.spent
+        if taken + amount > limit:
+            yield Fault("within-budget", f"{payer} would have {taken + amount} taken of {limit}")
+    for rental in _rents(plan):
+        for job in (world.jobs[name] for name in rental.jobs if name in world.jobs):
+            if job.spec.budget is not None and rental.reserved > job.spec.budget:
+                yield Fault("within-budget", f"{job.id} may cost {job.spec.budget} at most")
+
+
+def known_price(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
+    """Only what is offered now is rented, at the price it is offered for, which has a cap."""
+    offered = {offer.id: offer for offer in world.offers}
+    for rental in _rents(plan):
+        offer = offered.get(rental.offer)
+        taken = rental.taken
+        if offer is None or taken is None or taken.id != rental.offer:
+            yield Fault("known-price", f"{rental.id} is of {rental.offer}, which nobody offers")
+        elif offer.price_usd_h is None or offer.cap_usd_h is None:
+            yield Fault("known-price", f"{offer.id} has no price, or no highest one")
+        elif offer.price_usd_h > offer.cap_usd_h:
+            yield Fault("known-price", f"{offer.id} costs more than its highest price")
+        elif (offer.price_usd_h, offer.cap_usd_h) != (taken.price_usd_h, taken.cap_usd_h):
+            yield Fault("known-price", f"{rental.id} counts on another price than {offer.id} has")
+
+
+def set_aside(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
+    """The money of a lease covers its time to the provider's own stop, at the highest price."""
+    for rental in _rents(plan):
+        cap = 0 if rental.taken is None else rental.taken.cap_usd_h or 0
+        needs = _cost(cap, rental.lease.stop_at - world.now + LEAST_EXTRA_S)
+        if rental.reserved < needs:
+            yield Fault("set-aside", f"{rental.id} sets {rental.reserved} aside, needs {needs:.0f}")
+    for rental in _renews(plan):
+        renewal, old = rental.renewal, world.rentals.get(rental.id)
+        if renewal is None or old is None:
+            yield Fault("set-aside", f"{rental.id} is renewed and has no lease")
+            continue
+        cap = 0 if rental.taken is None else rental.taken.cap_usd_h or 0
+        needs = _cost(cap, renewal.lease.stop_at - old.lease.stop_at)
+        if renewal.reserved < needs or rental.reserved != old.reserved + renewal.reserved:
+            yield Fault("set-aside", f"{rental.id} sets {renewal.reserved} more aside: too little")
+
+
+def _cost(cap: int, seconds: float) -> float:
+    # A micro-dollar less is a sum of floats that was rounded the other way.
+    return cap * max(0.0, seconds) / 3600 - 1
+
+
+def lease_covers(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
+    """A lease holds for the boot and for what its jobs say they need; a renewed one is longer."""
+    for rental in _rents(plan):
+        lease, offer = rental.lease, rental.taken
+        boot_s = 0.0 if offer is None else offer.boot_s
+        for job in (world.jobs[name] for name in rental.jobs if name in world.jobs):
+            if world.now + boot_s + _least_s(job, offer) > lease.away_until:
+                yield Fault("lease-covers", f"{rental.id} ends before {job.id} can")
+        if lease.stop_at < lease.away_until:
+            yield Fault("lease-covers", f"{rental.id} is stopped before its lease ends")
+    for rental in _renews(plan):
+        renewal = rental.renewal
+        if renewal is not None and renewal.lease.away_until <= rental.lease.away_until:
+            yield Fault("lease-covers", f"{rental.id} is renewed for less than it has")
+    for step in plan.steps:
+        there = world.rentals.get(step.placement.node) if isinstance(step, p.Place) else None
+        if there is not None and world.now >= there.lease.away_until:
+            yield Fault("lease-covers", f"a place on {there.id}, whose lease is over")
+
+
+def _least_s(job: Job, offer: Offer | None) -> float:
+    """Return the least that a job needs by its own word; 0 when it resumes or has not said."""
+    length_s = job.spec.duration_s
+    if length_s is None or job.checkpoint is not None or offer is None:
+        return 0.0
+    speeds = [_speed(job, device.model) for device in offer.facts.devices] or [1.0]
+    return length_s / max(speeds)
+
+
+def _speed(job: Job, model: str) -> float:
+    said, reference = job.spec.speeds.get(model), job.spec.reference
+    if said:
+        return said
+    return (gpus.speed(model, reference) if reference is not None else None) or 1.0
+
+
+def one_rental(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
+    """A job is rented for once, while it waits for a place and none is on its way to it."""
+    placed = {step.job for step in plan.steps if isinstance(step, p.Place)}
+    goes_back = {step.rental.id for step in plan.steps if isinstance(step, p.Return)}
+    open_for = {
+        job
+        for rental in world.rentals.values()
+        if rental.state.value in TAKES_JOBS and rental.ended_at is None
+        if rental.id not in goes_back
+        and not (rental.state.value == "ready" and _is_used(rental, world))
+        for job in rental.jobs
+    }
+    seen: set[str] = set()
+    for rental in _rents(plan):
+        if rental.id in world.rentals or rental.node in world.nodes:
+            yield Fault("one-rental", f"{rental.id} is there already")
+        for name in rental.jobs:
+            job = world.jobs.get(name)
+            broken = {
+                "nobody knows it": job is None,
+                "it is not waiting": job is not None and job.state.value != "pending",
+                "somebody wants it to stop": job is not None and job.wish is not None,
+                "it gets a place": name in placed,
+                "a machine is rented for it": name in open_for,
+                "it is rented for twice": name in seen,
+            }
+            seen.add(name)
+            for why in (why for why, is_broken in broken.items() if is_broken):
+                yield Fault("one-rental", f"{rental.id} is for {name} although {why}")
+
+
+def _is_used(rental: Rental, world: World) -> bool:
+    """Say whether others run on a machine, or its agent is silent: it need not take one more."""
+    node = world.nodes.get(rental.node or "")
+    return node is None or node.state.value != "ready" or bool(_here(rental.node, world))
+
+
+def suitable_machine(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
+    """A machine is of the market and has the room that its jobs ask for, and one payer."""
+    for rental in _rents(plan):
+        offer = rental.taken
+        for job in (world.jobs[name] for name in rental.jobs if name in world.jobs):
+            if job.run != rental.payer:
+                yield Fault("suitable-machine", f"{rental.payer} pays for {job.id} of {job.run}")
+            if offer is None:
+                continue
+            node = Node(id=rental.id, facts=offer.facts, owned=False)
+            if job.spec.market not in ("auto", offer.market) or not takes(node, job, []):
+                yield Fault("suitable-machine", f"{offer.id} does not do for {job.id}")
+        if not rental.jobs:
+            yield Fault("suitable-machine", f"{rental.id} is rented for nobody")
+
+
+def rented_for_them(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
+    """On a rented machine only those are placed that it was rented for, and it stays for them."""
+    for step in plan.steps:
+        if isinstance(step, p.Place):
+            there = world.nodes.get(step.placement.node)
+            rental = world.rentals.get(step.placement.node)
+            if there is not None and not there.owned and rental is None:
+                yield Fault("rented-for-them", f"{step.job} on {there.id}, which nobody pays for")
+            elif rental is not None and step.job not in rental.jobs:
+                yield Fault("rented-for-them", f"{step.job} on {rental.id} of others")
+        elif isinstance(step, p.Return):
+            rental = step.rental
+            gets = [
+                other.job
+                for other in plan.steps
+                if isinstance(other, p.Place) and other.placement.node == rental.node
+            ]
+            for name in [job.id for job in _here(rental.node, world)] + gets:
+                yield Fault("rented-for-them", f"{rental.id} goes back although {name} is there")
+
+
+def paid_in_full(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
+    """What was set aside is spent or free again, to the last micro-dollar, after the machine."""
+    seen: set[str] = set()
+    for step in plan.steps:
+        if not isinstance(step, p.Settle):
+            continue
+        name, old = step.rental.id, world.rentals.get(step.rental.id)
+        if old is None or old.ended_at is None:
+            yield Fault("paid-in-full", f"{name} is paid for and not gone")
+            continue
+        charged = sum(step.charges.values())
+        broken = {
+            "it is paid for twice": name in seen,
+            "the sum is not what was set aside": charged + step.released != old.reserved,
+            "an amount is negative": min([*step.charges.values(), step.released]) < 0,
+            "it has jobs": bool(_here(old.node, world)),
+            "its time is not paid for": charged < min(old.reserved, _billed(old)),
+            "others pay": not step.charges.keys() <= old.jobs.keys(),
+        }
+        seen.add(name)
+        for why in (why for why, is_broken in broken.items() if is_broken):
+            yield Fault("paid-in-full", f"{name} is settled although {why}")
+
+
+def _billed(rental: Rental) -> float:
+    """Return the least that its time costs: what is begun of a step and a minimum left out."""
+    offer, since, until = rental.taken, rental.requested_at, rental.ended_at
+    price = rental.price_usd_h
+    if price is None and offer is not None:
+        price = offer.price_usd_h
+    if price is None or since is None or until is None:
+        return 0.0
+    return _cost(price, until - since)
+
+
+RULES: tuple[Rule, ...] = (
+    within_budget,
+    known_price,
+    set_aside,
+    lease_covers,
+    one_rental,
+    suitable_machine,
+    rented_for_them,
+    paid_in_full,
+)
