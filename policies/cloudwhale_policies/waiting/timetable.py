@@ -65,17 +65,19 @@ class Timetable:
     ) -> Slot | None:
         """Return the first slot on some nodes; None: no node ever has so many devices.
 
-        Of equal starts the one that leaves least beside it; ties end at the first node.
+        Of equal starts the one that keeps its node busy least longer than it is anyway, so that
+        whole nodes become free; then the one that leaves least beside it, then the first node.
         """
         best: Slot | None = None
+        best_is = (inf, inf, inf)
         for node in nodes:
-            if node not in self._rows:
-                continue
-            found = self._on(node, devices, length_s, from_s)
+            found = self._on(node, devices, length_s, from_s) if node in self._rows else None
             if found is None:
                 continue
-            if best is None or (found.start_s, found.spare) < (best.start_s, best.spare):
-                best = found
+            longer_s = max(0.0, found.start_s + length_s - self._rows[node][0][-1])
+            rank = (found.start_s, longer_s, found.spare)
+            if rank < best_is:
+                best, best_is = found, rank
         return best
 
     def _on(self, node: str, devices: float, length_s: Seconds, from_s: Seconds) -> Slot | None:
