@@ -19,8 +19,9 @@ QUIET_S: Seconds = 2.0
 class Progress:
     """Within it, the bar is shown once the work takes longer than a glance."""
 
-    def __init__(self, trials: int) -> None:
+    def __init__(self, trials: int, *, counts_jobs: bool = False) -> None:
         self._trials = trials
+        self._counts_jobs = counts_jobs
         self._done = 0
         self._clock = SystemClock()
         self._since = self._clock.steady()
@@ -32,8 +33,8 @@ class Progress:
         self._done += 1
         self._show(None)
 
-    def stands(self, standing: "Standing") -> None:
-        """Show how many jobs have ended in those that run."""
+    def stands(self, standing: "Standing | None") -> None:
+        """Show how many jobs have ended in those that run, where that is known."""
         self._show(standing)
 
     def _show(self, standing: "Standing | None") -> None:
@@ -45,15 +46,17 @@ class Progress:
         bar.update(task, description=f"{self._done} of {self._trials} plays")
         if standing is not None:
             bar.update(task, completed=standing.ended, total=standing.whole)
+        elif not self._counts_jobs:
+            bar.update(task, completed=self._done, total=self._trials)
 
     def _begun(self) -> "Bar":
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
         from rich.progress import Progress as Made
 
         made = Made(
-            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
-            TextColumn("jobs"), TimeElapsedColumn(), console=console_on(sys.stderr),
-            transient=True,
+            TextColumn("{task.description}"), BarColumn(),
+            *((MofNCompleteColumn(), TextColumn("jobs")) if self._counts_jobs else ()),
+            TimeElapsedColumn(), console=console_on(sys.stderr), transient=True,
         )  # fmt: skip
         made.add_task("", total=None)
         made.start()

@@ -26,6 +26,7 @@ from cloudwhale.simulation.traces.named import (
     file_of,
     is_named,
     nodes_of,
+    split_name,
 )  # fmt: skip
 from cloudwhale.simulation.traces.synthetic import Mix, small_nodes
 from cloudwhale.simulation.trials import Bench, Todo, Trial, bounds_of, trials
@@ -54,6 +55,8 @@ class SimulateOptions:
 
 def simulate(options: SimulateOptions) -> int:
     """Play, show, draw; return the exit code. Ctrl-C ends with what has been played."""
+    if split_name(options.trace)[0] == FILLS:
+        return _filled(options)
     names = _policies(options.policies)
     bench, trace = _bench(options)
     seeds = _seeds(options.seeds, is_drawn=bench.is_drawn)
@@ -72,8 +75,32 @@ def simulate(options: SimulateOptions) -> int:
     return Exit.DONE if stopped_by is None else Exit.SIGNAL + stopped_by
 
 
+FILLS = "openb"
+"""The trace whose name stands for filling: its pods are asked for a place once, and stay."""
+
+
+def _filled(options: SimulateOptions) -> int:
+    from cloudwhale.cli.simulate_filling import FillOptions, simulate_filling
+
+    given = {
+        "--cluster": options.cluster, "--gpus": options.gpus, "--jobs": options.jobs,
+        "--estimates": options.estimates, "--skip-bad": options.skip_bad,
+    }  # fmt: skip
+    wrong = next((name for name, value in given.items() if value not in (None, "", False)), None)
+    if wrong is not None:
+        raise WrongUsage(
+            f"{wrong} means nothing here: --trace {options.trace} fills the openb cluster.",
+            "To play its pods as jobs that end, name the file: --trace openb_pod_list_default.csv.",
+        )
+    names = tuple(word.strip() for word in options.policies.split(",") if word.strip())
+    seeds = _seeds(options.seeds, is_drawn=True)
+    return simulate_filling(
+        FillOptions(options.trace, names, seeds, options.plots, options.as_json)
+    )
+
+
 def _played(bench: Bench, todo: Sequence[Todo], interrupts: Interrupts) -> Iterator[Trial]:
-    with Progress(len(todo)) as progress, closing(trials(bench, todo)) as running:
+    with Progress(len(todo), counts_jobs=True) as progress, closing(trials(bench, todo)) as running:
         for one in running:
             if isinstance(one, Trial):
                 progress.one_is_done()

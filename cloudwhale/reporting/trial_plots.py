@@ -53,6 +53,12 @@ class Picture:
 
 def draw(picture: Picture, folder: Path) -> list[Path]:
     """Write every chart as PNG and as SVG; return the files. Takes seconds."""
+    prepare()
+    return [file for name, figure in _figures(picture) for file in saved(figure, folder, name)]
+
+
+def prepare() -> None:
+    """Make what is drawn readable on light and on dark pages, and the same every time."""
     import matplotlib
 
     matplotlib.use("agg")
@@ -64,8 +70,6 @@ def draw(picture: Picture, folder: Path) -> list[Path]:
             "legend.frameon": False, "svg.hashsalt": "cloudwhale",
         }
     )  # fmt: skip
-    folder.mkdir(parents=True, exist_ok=True)
-    return [file for name, figure in _figures(picture) for file in _saved(figure, folder, name)]
 
 
 def _figures(picture: Picture) -> Iterator[tuple[str, Any]]:
@@ -78,8 +82,11 @@ def _figures(picture: Picture) -> Iterator[tuple[str, Any]]:
         yield "simulate-cost", _one(picture, _cost)
 
 
-def _saved(figure: Any, folder: Path, name: str) -> Iterator[Path]:
+def saved(figure: Any, folder: Path, name: str) -> Iterator[Path]:
+    """Write a figure as PNG and as SVG."""
     from matplotlib import pyplot
+
+    folder.mkdir(parents=True, exist_ok=True)
 
     for kind in ("png", "svg"):
         file = folder / f"{name}.{kind}"
@@ -92,7 +99,7 @@ def _saved(figure: Any, folder: Path, name: str) -> Iterator[Path]:
 Panel = Callable[[Any, Picture], None]
 
 
-def _canvas(rows: int, columns: int, size: tuple[float, float]) -> tuple[Any, Any]:
+def canvas(rows: int, columns: int, size: tuple[float, float]) -> tuple[Any, Any]:
     """Return a figure in inches and the axes on it, one time axis a column."""
     from matplotlib import pyplot
 
@@ -103,14 +110,14 @@ def _canvas(rows: int, columns: int, size: tuple[float, float]) -> tuple[Any, An
 
 
 def _one(picture: Picture, panel: Panel) -> Any:
-    figure, axes = _canvas(1, 1, (8, 4))
+    figure, axes = canvas(1, 1, (8, 4))
     panel(axes[0, 0], picture)
     figure.suptitle(picture.title, fontsize=10, color=INK)
     return figure
 
 
 def _overview(picture: Picture) -> Any:
-    figure, axes = _canvas(2, 2, (10, 6.2))
+    figure, axes = canvas(2, 2, (10, 6.2))
     panels: Sequence[Panel] = (_bars, _utilisation, _completions, _waits)
     for one, panel in zip(axes.flat, panels, strict=True):
         panel(one, picture)
@@ -118,7 +125,8 @@ def _overview(picture: Picture) -> Any:
     return figure
 
 
-def _colour(number: int) -> str:
+def colour(number: int) -> str:
+    """Return a scheduler's colour by its place."""
     return COLOURS[number % len(COLOURS)]
 
 
@@ -143,7 +151,7 @@ def _bars(axes: Any, picture: Picture) -> None:
     rows = list(range(len(names)))[::-1]
     axes.barh(
         rows, middles, xerr=[low, high], ecolor=INK, height=0.62,
-        color=[_colour(number) for number in range(len(names))],
+        color=[colour(number) for number in range(len(names))],
     )  # fmt: skip
     most = max((middle + more for middle, more in zip(middles, high, strict=True)), default=0.0)
     for row, middle, more in zip(rows, middles, high, strict=True):
@@ -160,7 +168,7 @@ def _utilisation(axes: Any, picture: Picture) -> None:
         times, shares = held_over_time(one.held, len(picture.devices))
         axes.step(
             [at / HOUR_S for at in times], [100 * share for share in shares], where="post",
-            label=one.name, color=_colour(number), linestyle=_style(number), linewidth=1.2,
+            label=one.name, color=colour(number), linestyle=_style(number), linewidth=1.2,
         )  # fmt: skip
     axes.set_ylim(0, 105)
     axes.set_xlim(left=0)
@@ -209,7 +217,7 @@ def _parts(axes: Any, picture: Picture, of: Callable[[Drawn], Sequence[float]]) 
         values = [max(value, 1.0) / HOUR_S for value in of(one)]
         parts = [100 * (index + 1) / len(values) for index in range(len(values))]
         axes.step(
-            values, parts, where="post", label=one.name, color=_colour(number),
+            values, parts, where="post", label=one.name, color=colour(number),
             linestyle=_style(number), linewidth=1.4,
         )  # fmt: skip
     axes.set_xscale("log")
@@ -227,7 +235,7 @@ def _cost(axes: Any, picture: Picture) -> None:
         points = [(usd, took / HOUR_S) for usd, took in pairs if usd is not None and took]
         axes.scatter(
             [usd for usd, _ in points], [hours for _, hours in points], label=one.name,
-            color=_colour(number), s=36,
+            color=colour(number), s=36,
         )  # fmt: skip
     axes.set_xlim(left=0)
     axes.set_ylim(bottom=0)
@@ -247,9 +255,9 @@ def _gantt(picture: Picture) -> Any:
     devices = list(picture.devices)[:ROWS_MOST]
     count = max(1, len(picture.drawn))
     height = max(1.6, 0.32 * len(devices) + 0.5)
-    figure, all_axes = _canvas(count, 1, (10, 0.5 + count * height))
+    figure, all_axes = canvas(count, 1, (10, 0.5 + count * height))
     kinds = sorted({kind_of(each.job) for one in picture.drawn for each in one.held})
-    colours = {kind: _colour(number) for number, kind in enumerate(kinds)}
+    colours = {kind: colour(number) for number, kind in enumerate(kinds)}
     for axes, one in zip(all_axes.flat, picture.drawn, strict=False):
         _rows(axes, one, devices, colours)
     if 0 < len(kinds) <= len(COLOURS):

@@ -1,8 +1,6 @@
 """Trials: each contestant plays the same jobs over some seeds, several at once."""
 
 import multiprocessing as mp
-import os
-import signal
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -15,6 +13,7 @@ from cloudwhale.model.plan import Plan
 from cloudwhale.model.units import Seconds
 from cloudwhale.model.world import World
 from cloudwhale.planning.planner import Policies, plan
+from cloudwhale.simulation.at_once import at_once
 from cloudwhale.simulation.bounds import Bounds, bounds
 from cloudwhale.simulation.executing import Physics
 from cloudwhale.simulation.lineup import chosen
@@ -23,7 +22,6 @@ from cloudwhale.simulation.playing import Arrival, Decide, Setting, Stay, play
 from cloudwhale.simulation.traces.estimates import Estimates, estimated
 from cloudwhale.simulation.traces.synthetic import Mix, mixed
 
-LOOK_EVERY_S: Seconds = 0.2
 FOREVER_S: Seconds = 1e10
 """No trace is broken off: what can never run was refused when it was read."""
 
@@ -149,22 +147,8 @@ def trials(
     numbered = [replace(one, number=number) for number, one in enumerate(todo)]
     whole = sum(len(bench.jobs(one.seed)) for one in todo)
     counts: SynchronizedArray[int] = mp.Array("l", max(1, len(todo)))
-    cores = processes or os.cpu_count() or 1
-    pool = mp.Pool(min(cores, max(1, len(todo))), _begin, (bench, counts))
-    try:
-        found = pool.imap_unordered(_play, numbered)
-        left = len(numbered)
-        while left:
-            try:
-                done = found.next(timeout=LOOK_EVERY_S)
-            except mp.TimeoutError:
-                yield Standing(sum(counts[:]), whole)
-                continue
-            left -= 1
-            yield done
-    finally:
-        pool.terminate()
-        pool.join()
+    for done in at_once(_play, numbered, begin=_begin, given=(bench, counts), processes=processes):
+        yield Standing(sum(counts[:]), whole) if done is None else done
 
 
 @dataclass(slots=True)
@@ -179,10 +163,6 @@ _here: list[_Here] = []
 
 
 def _begin(bench: Bench, counts: "SynchronizedArray[int]") -> None:
-    """Take what is played; Ctrl-C is for the process that asks, which ends the others."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
     _here[:] = [_Here(bench, counts)]
 
 

@@ -1,0 +1,84 @@
+"""Trials of filling: each policy studies a cluster and its mix, then fills it once a seed."""
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+
+from cloudwhale import plugins
+from cloudwhale.simulation.at_once import at_once
+from cloudwhale.simulation.filling import Asked, fill, mix_of
+from cloudwhale.simulation.traces.pods import capacity_milli, shuffled, workload
+from cloudwhale.spi.filling import ClusterNode, Filling, Pod
+
+
+@dataclass(frozen=True, slots=True)
+class FillBench:
+    """What all policies are given."""
+
+    cluster: tuple[ClusterNode, ...]
+    pods: tuple[Pod, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FillTodo:
+    """One policy's fillings that are to come."""
+
+    policy: str
+    seeds: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FillTrial:
+    """How one policy filled the cluster, a value a seed."""
+
+    policy: str
+    seeds: tuple[int, ...]
+    allocated_percent: dict[int, tuple[float, ...]]
+    """Of the cluster's GPUs, by how many percent of them have been asked for."""
+    classes: tuple[dict[str, Asked], ...]
+    """Pods of each class, and how many were refused."""
+
+
+def names() -> tuple[str, ...]:
+    """Return every policy that fills, ours first."""
+    return tuple(sorted(plugins.names(plugins.FILLINGS), key=lambda name: (name != "whale", name)))
+
+
+def fill_trial(bench: FillBench, todo: FillTodo) -> FillTrial:
+    """Study once, then fill once a seed; the study of a policy that learns takes a minute."""
+    policy: Filling = plugins.load(plugins.FILLINGS, todo.policy)()
+    rule = policy.study([node.shape for node in bench.cluster], mix_of(bench.pods))
+    capacity = capacity_milli(bench.cluster)
+    found = [
+        fill(shuffled(bench.cluster, seed), workload(bench.pods, capacity, seed), rule)
+        for seed in todo.seeds
+    ]
+    common = [
+        percent
+        for percent in sorted(found[0].allocated_percent)
+        if all(percent in one.allocated_percent for one in found)
+    ]
+    return FillTrial(
+        todo.policy,
+        todo.seeds,
+        {percent: tuple(one.allocated_percent[percent] for one in found) for percent in common},
+        tuple(one.classes for one in found),
+    )
+
+
+def fill_trials(
+    bench: FillBench, todo: Sequence[FillTodo], processes: int | None = None
+) -> Generator[FillTrial | None, None, None]:
+    """Yield each policy's trial when it is done, None five times a second while none is."""
+    yield from at_once(_fill, todo, begin=_begin, given=(bench,), processes=processes)
+
+
+_here: list[FillBench] = []
+
+
+def _begin(bench: FillBench) -> None:
+    _here[:] = [bench]
+
+
+def _fill(todo: FillTodo) -> FillTrial:
+    [bench] = _here
+    return fill_trial(bench, todo)
