@@ -8,7 +8,7 @@ from cloudwhale import plugins
 from cloudwhale.control.desk import Desk
 from cloudwhale.control.offers import read_json
 from cloudwhale.model.plan import Plan, Round
-from cloudwhale.model.world import Sighting
+from cloudwhale.model.world import Sighting, World
 from cloudwhale.planning.planner import Policies, plan
 from cloudwhale.planning.rules import Rules
 from cloudwhale.spi.errors import CloudwhaleError
@@ -39,13 +39,6 @@ def replay(desk: Desk, number: int) -> ReplayResult:
 
 def plan_again(store: Store, stored: Round) -> Plan:
     """Return the plan that today's code makes of the world of a stored round."""
-    rows = json.loads(stored.sightings)
-    world = replace(
-        store.world_at(stored.version, stored.now),
-        seed=stored.seed,
-        sightings={name: Sighting.model_validate(row) for name, row in rows.items()},
-        offers=read_json(stored.offers),
-    )
     policies = Policies(
         order=plugins.load(plugins.ORDERS, stored.order)(),
         score=plugins.load(plugins.SCORES, stored.score)(),
@@ -53,7 +46,18 @@ def plan_again(store: Store, stored: Round) -> Plan:
         wait=plugins.load(plugins.WAITS, stored.wait)() if stored.wait else None,
         rent=plugins.load(plugins.RENTS, stored.rent)() if stored.rent else None,
     )
-    return plan(world, policies)
+    return plan(world_of(store, stored), policies)
+
+
+def world_of(store: Store, stored: Round) -> World:
+    """Return the world that a stored round was made from."""
+    rows = json.loads(stored.sightings)
+    return replace(
+        store.world_at(stored.version, stored.now),
+        seed=stored.seed,
+        sightings={name: Sighting.model_validate(row) for name, row in rows.items()},
+        offers=read_json(stored.offers),
+    )
 
 
 def _differences(old: Plan, new: Plan) -> Iterator[str]:
