@@ -122,6 +122,13 @@ def _stop_due(attempt: Attempt, stop: Stopping, now: Instant) -> tuple[Attempt, 
     return replace(attempt, stopping=harder), (Kill(attempt.key, hard=stop.kills > 0),)
 
 
+def may_be_due(attempt: Attempt) -> bool:
+    """Say whether time alone may ever ask for something; called for every attempt, so cheap."""
+    if attempt.whole is not None or attempt.stopping is not None:
+        return True
+    return attempt.phase is Phase.CLOSING
+
+
 def wakes_at(attempt: Attempt) -> Instant:
     """Return when something becomes due for it; infinity when only an event can change it."""
     if attempt.phase is Phase.CLOSING:

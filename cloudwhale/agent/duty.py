@@ -12,6 +12,7 @@ from cloudwhale.agent import course, seen, sight
 from cloudwhale.agent.actions import Action, Close, Leave, Post, Prepare, Repeat
 from cloudwhale.agent.answers import Answer, including, knowing, turned
 from cloudwhale.agent.seen import Key, Seen, StopWish
+from cloudwhale.agent.state import HEARTBEAT_S as HEARTBEAT_S
 from cloudwhale.agent.state import AgentState, Attempt, Phase
 from cloudwhale.mailbox.documents import (
     AttemptEnded,
@@ -24,7 +25,6 @@ from cloudwhale.mailbox.documents import (
 from cloudwhale.model.reason import Code
 from cloudwhale.model.units import Instant, Seconds
 
-HEARTBEAT_S: Seconds = 10.0
 IDLE_S: Seconds = 60.0  # an agent whose starter is gone waits so long for work, then leaves
 
 
@@ -45,8 +45,9 @@ def wakes_at(state: AgentState) -> Instant:
     if state.left:
         return math.inf
     times = [_beats_at(state), _leaves_at(state)]
-    times += [course.wakes_at(attempt) for attempt in state.attempts.values()]
-    times += [_lands_at(state, attempt) for attempt in _stoppable(state)]
+    times += [course.wakes_at(one) for one in state.attempts.values() if course.may_be_due(one)]
+    if state.silent_since is not None:
+        times += [_lands_at(state, attempt) for attempt in _stoppable(state)]
     if state.orphaned and not state.attempts:
         times.append(state.idle_since + IDLE_S)
     return min(times)
@@ -297,8 +298,9 @@ def _land(state: AgentState, keys: Iterable[Key], limit: Landing, now: Instant) 
 def _due(state: AgentState, now: Instant) -> Answer:
     state, actions = _cut_off(state, now)
     for key, attempt in state.attempts.items():
-        state, more = turned(state, key, course.due(attempt, now, state.agent))
-        actions = (*actions, *more)
+        if course.may_be_due(attempt):  # of hundreds that run, none or two
+            state, more = turned(state, key, course.due(attempt, now, state.agent))
+            actions = (*actions, *more)
     if state.orphaned and not state.attempts and now - state.idle_since >= IDLE_S:
         state = replace(state, leaving=True)
     if now >= _beats_at(state) and not state.left:
@@ -310,14 +312,16 @@ def _due(state: AgentState, now: Instant) -> Answer:
 def _beats_at(state: AgentState) -> Instant:
     """Return when to be heard again; what is measured is told even if other things are said."""
     if state.measured is None:
-        return state.said_at + HEARTBEAT_S
-    return min(state.said_at, state.beat_at) + HEARTBEAT_S
+        return state.said_at + state.heartbeat_s
+    return min(state.said_at, state.beat_at) + state.heartbeat_s
 
 
 def _cut_off(state: AgentState, now: Instant) -> Answer:
     """Stop what must be over when the lease ends: then its job may be started elsewhere."""
+    if state.silent_since is None:
+        return state, ()
     keys = [one.key for one in _stoppable(state) if now >= _lands_at(state, one)]
-    if not keys or state.silent_since is None:
+    if not keys:
         return state, ()
     why = f"the store was silent for {now - state.silent_since:.0f} s"
     return _land(state, keys, Landing(why, state.lease_s / 2), now)

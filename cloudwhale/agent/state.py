@@ -12,6 +12,7 @@ from cloudwhale.model.node import Facts, Measured
 from cloudwhale.model.units import Instant, Seconds
 
 LEASE_S: Seconds = 600.0  # after so long without the store, jobs are stopped
+HEARTBEAT_S: Seconds = 10.0  # how long an agent says nothing at most
 
 
 class Phase(StrEnum):
@@ -76,6 +77,7 @@ class AgentState:
     agent: str
     """Incarnation: another one after every start."""
     lease_s: Seconds = LEASE_S
+    heartbeat_s: Seconds = HEARTBEAT_S
     fence: int = 0
     """The highest that was seen; orders with a lower one are refused."""
     attempts: Mapping[Key, Attempt] = field(default_factory=dict[Key, Attempt])

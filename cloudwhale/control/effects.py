@@ -148,6 +148,11 @@ class InlineEffects:
         self._ended: list[Result] = []
         self._retries = _Retries()
 
+    @property
+    def has_ended(self) -> bool:
+        """Say whether something has ended that `done` has not returned yet."""
+        return bool(self._ended)
+
     def start(self, effect: Effect, now: Instant) -> bool:
         """See Effects."""
         if self._retries.blocks(effect.key, now) or any(r.key == effect.key for r in self._ended):

@@ -185,7 +185,8 @@ def _watch(desk: desks.Desk, bell: Bell) -> None:
 
 
 def _is_empty(desk: desks.Desk) -> bool:
-    return not desk.store.world(desk.clock.now()).jobs
+    world = desk.store.world(desk.clock.now())
+    return not world.jobs and not world.rentals  # a machine that is not back costs money
 
 
 def _controller(

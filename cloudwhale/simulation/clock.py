@@ -1,4 +1,6 @@
-"""A clock that moves when it is told to."""
+"""Clocks that move when they are told to, or when a simulation does."""
+
+from collections.abc import Callable
 
 from cloudwhale.model.units import Instant, Seconds
 
@@ -27,3 +29,18 @@ class SteppedClock:
     def set_wall(self, at: Instant) -> None:
         """Set the wall clock, back or forth, as a person would."""
         self._wall = at
+
+
+class EnvironmentClock:
+    """The time of a simulation, on both hands."""
+
+    def __init__(self, now: Callable[[], Instant]) -> None:
+        self._now = now
+
+    def now(self) -> Instant:
+        """Return the time."""
+        return self._now()
+
+    def steady(self) -> Seconds:
+        """Return the same."""
+        return self._now()

@@ -1,25 +1,36 @@
 """A machine without a machine: the real agent's duty over simulated processes and a disk."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Literal
 
 from cloudwhale.agent import actions as a
 from cloudwhale.agent import seen
 from cloudwhale.agent.duty import duty, wakes_at
-from cloudwhale.agent.state import AgentState
+from cloudwhale.agent.state import HEARTBEAT_S, LEASE_S, AgentState
 from cloudwhale.mailbox.box import checkpoint_prefix, inbox_from, orders_to
 from cloudwhale.mailbox.documents import ORDERS, AttemptEnded, Manifest, StartOrder
 from cloudwhale.mailbox.objects import Objects
 from cloudwhale.model.job import Checkpoint
 from cloudwhale.model.node import Facts
-from cloudwhale.model.offer import Offer
-from cloudwhale.model.units import Instant
-from cloudwhale.simulation.processes import Process, Program, work_in
-from cloudwhale.spi.provider import Check, LaunchRequest, Leftover, Machine
+from cloudwhale.model.units import Instant, Seconds
+from cloudwhale.simulation.beside import Beside
+from cloudwhale.simulation.executing import Physics
+from cloudwhale.simulation.processes import Process, Program, begun, work_in
 
 Programs = Callable[[StartOrder], Program]
+
+AT_ONCE = Physics(neighbour=1.0, start_s=0.0, restore_s=0.0, stop_s=1.0)
+"""Machines on which nothing but a stop takes time, for lives that are about something else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Habits:
+    """How a machine and its agent behave."""
+
+    physics: Physics = AT_ONCE
+    heartbeat_s: Seconds = HEARTBEAT_S
+    lease_s: Seconds = LEASE_S
 
 
 @dataclass(slots=True)
@@ -27,6 +38,8 @@ class Folder:
     """What a machine's disk holds of one attempt; it outlives the agent."""
 
     order: StartOrder | None
+    ready_at: Instant = 0.0
+    """When all is in place for its process."""
     process: Process | None = None
     shim_lost: bool = False
     seq: int = 0
@@ -56,15 +69,30 @@ class Beginning:
 class SimulatedMachine:
     """One machine; `step` does all that is due at a time, `next_at` says when to come back."""
 
-    def __init__(self, node: str, facts: Facts, objects: Objects, programs: Programs) -> None:
+    def __init__(
+        self,
+        node: str,
+        facts: Facts,
+        objects: Objects,
+        programs: Programs,
+        habits: Habits = Habits(),
+    ) -> None:
         self.node = node
         self.facts = facts
         self.disk = Disk()
         self.begun: list[Beginning] = []
+        self.is_lost = False
+        """Without power or network: nothing runs here, and nothing can be started."""
+        self.woken: Callable[[], None] = lambda: None
+        """Called when the agent was started: it has something to do now."""
         self._objects = objects
         self._orders = orders_to(objects, node)
         self._inbox = inbox_from(objects, node)
         self._programs = programs
+        self._habits = habits
+        self._beside = Beside(habits.physics.neighbour)
+        self._due: dict[seen.Key, Instant] = {}
+        """When something happens to each attempt that is not over, by itself."""
         self._state: AgentState | None = None
         self._told: dict[seen.Key, tuple[str, Instant]] = {}
         self._incarnations = 0
@@ -79,13 +107,17 @@ class SimulatedMachine:
 
     def start_agent(self, now: Instant) -> None:
         """Start the agent; one that runs is left alone."""
-        if self._state is not None:
+        if self._state is not None or self.is_lost:
             return
         self._incarnations += 1
         self._last_report = self._inbox.newest()
         self._told = {}
-        self._state = AgentState(self.node, f"{self.node}-{self._incarnations}")
+        self._state = AgentState(
+            self.node, f"{self.node}-{self._incarnations}", lease_s=self._habits.lease_s,
+            heartbeat_s=self._habits.heartbeat_s,
+        )  # fmt: skip
         self._see(self._woke(), now)
+        self.woken()
 
     def kill_agent(self) -> None:
         """Kill the agent; processes run on, and the disk stays as it is."""
@@ -93,10 +125,26 @@ class SimulatedMachine:
 
     def kill_shim(self, job: str, now: Instant) -> None:
         """Kill the shim of a job's running attempt, and with it the job's process."""
-        for (name, _), folder in self.disk.folders.items():
-            if name == job and folder.process is not None and folder.ended is None:
-                folder.process = folder.process.killed(now)
+        for key, folder in self.disk.folders.items():
+            if key[0] == job and folder.process is not None and folder.ended is None:
+                self._change(key, folder, folder.process.killed(now), now)
                 folder.shim_lost = True
+
+    def lose(self, now: Instant) -> None:
+        """Cut the power: agent and processes are gone, the disk stays as it is."""
+        self.is_lost = True
+        self.kill_agent()
+        for key in list(self._due):
+            folder = self.disk.folders[key]
+            if folder.process is not None and folder.process.ends_at > now:
+                folder.shim_lost = True
+                self._change(key, folder, folder.process.killed(now), now)
+        self._settle(now)
+
+    def come_back(self, now: Instant) -> None:
+        """Switch it on again: its agent starts and finds what its disk holds."""
+        self.is_lost = False
+        self.start_agent(now)
 
     def running(self, now: Instant) -> list[seen.Key]:
         """Return the attempts whose processes run."""
@@ -105,27 +153,49 @@ class SimulatedMachine:
 
     def step(self, now: Instant) -> None:
         """Do all that is due."""
-        if self._state is None:
-            return
-        for key, folder in list(self.disk.folders.items()):
-            self._watch(key, folder, now)
+        self._look(now)
         while self.agent_alive and self._read_order(now):
             pass
         self._see(seen.Tick(), now)
+        self._look(now)  # a stop may take no time
 
     def next_at(self, now: Instant) -> Instant:
         """Return when something becomes due here; infinity when nothing will by itself."""
-        if self._state is None:
-            return math.inf
-        times = [wakes_at(self._state)]
-        for folder in self.disk.folders.values():
-            if folder.process is None or folder.ended is not None:
-                continue
-            save_at = folder.process.next_save_at(now)
-            times += [folder.process.ends_at] if save_at is None else [save_at]
-        return min((at for at in times if at > now), default=math.inf)
+        times = [at for at in self._due.values() if at > now]
+        if self._state is not None:
+            at = wakes_at(self._state)
+            times += [at] if at > now else []
+        return min(times, default=math.inf)
+
+    # -- its devices -------------------------------------------------------------------------
+
+    def _settle(self, now: Instant) -> None:
+        """Let processes that have ended leave their devices, and the others go on faster."""
+        for key in [key for key, at in self._due.items() if at <= now]:
+            process = self.disk.folders[key].process
+            if process is not None and process.ends_at <= now:
+                self._pace(self._beside.left(key), process.ends_at)
+
+    def _pace(self, keys: Iterable[seen.Key], now: Instant) -> None:
+        """Let processes go on at the rate that holds with the neighbours that they have now."""
+        for key in keys:
+            folder = self.disk.folders[key]
+            if folder.process is not None:
+                rate = self._beside.rate(key, folder.process.program.speeds)
+                self._change(key, folder, folder.process.paced(rate, now), now)
+
+    def _change(self, key: seen.Key, folder: Folder, process: Process, now: Instant) -> None:
+        folder.process = process
+        save_at = process.next_save_at(now)
+        self._due[key] = process.ends_at if save_at is None else min(save_at, process.ends_at)
 
     # -- what the agent sees -----------------------------------------------------------------
+
+    def _look(self, now: Instant) -> None:
+        self._settle(now)
+        for key in [key for key, at in self._due.items() if at <= now and self.agent_alive]:
+            if key in self._due:
+                self._watch(key, self.disk.folders[key], now)
 
     def _woke(self) -> seen.Woke:
         newest: dict[str, int] = {}
@@ -141,8 +211,11 @@ class SimulatedMachine:
 
     def _watch(self, key: seen.Key, folder: Folder, now: Instant) -> None:
         process = folder.process
-        if process is None or folder.ended is not None:
+        if process is None:
+            self._see(seen.Prepared(key), now)
             return
+        if process.ends_at > now:
+            self._change(key, folder, process, now)
         save = process.newest_save(now)
         known = any(save is not None and old.name == save[0] for old in folder.published)
         if save is not None and not known and self._told.get(key) != save:
@@ -178,9 +251,7 @@ class SimulatedMachine:
     def _do(self, action: a.Action, now: Instant) -> seen.Seen | None:
         match action:
             case a.Prepare():
-                key = (action.order.job, action.order.attempt)
-                self.disk.folders.setdefault(key, Folder(action.order))
-                return seen.Prepared(key)
+                return self._prepare(action.order, now)
             case a.StartShim():
                 return self._start(action.key, now)
             case a.Publish():
@@ -199,13 +270,22 @@ class SimulatedMachine:
                 self._stop(action, now)
         return None
 
+    def _prepare(self, order: StartOrder, now: Instant) -> seen.Seen | None:
+        key, physics = (order.job, order.attempt), self._habits.physics
+        folder = self.disk.folders.setdefault(key, Folder(order))
+        takes_s = physics.start_s + (0.0 if order.restore is None else physics.restore_s)
+        folder.ready_at = self._due[key] = now + takes_s
+        return None if takes_s > 0 else seen.Prepared(key)
+
     def _start(self, key: seen.Key, now: Instant) -> seen.Seen:
         folder = self.disk.folders[key]
-        if folder.process is None and folder.order is not None:
-            restored = folder.order.restore
-            done_s = 0.0 if restored is None else work_in(restored.name)
-            folder.process = Process(self._programs(folder.order), now, done_s)
+        order = folder.order
+        if folder.process is None and order is not None:
+            done_s = 0.0 if order.restore is None else work_in(order.restore.name)
+            process = begun(self._programs(order), now, done_s, self._habits.physics.stops)
+            self._change(key, folder, process, now)
             self.begun.append(Beginning(key, now, done_s))
+            self._pace(self._beside.came(key, order.devices), now)
         return seen.Began(key, now)
 
     def _stop(
@@ -216,9 +296,9 @@ class SimulatedMachine:
             case a.KeepStop():
                 folder.stop = action.wish
             case a.Signal() if folder.process is not None:
-                folder.process = folder.process.signalled(now)
+                self._change(action.key, folder, folder.process.signalled(now), now)
             case a.Kill() if folder.process is not None:
-                folder.process = folder.process.killed(now)
+                self._change(action.key, folder, folder.process.killed(now), now)
             case _:
                 return
 
@@ -246,54 +326,9 @@ class SimulatedMachine:
         # The report first: an agent that dies in between tells it again, and none is lost.
         self._post(report.model_dump_json())
         folder.ended = report
+        folder.order = None
+        self._due.pop((report.job, report.attempt), None)
+        self._told.pop((report.job, report.attempt), None)
 
     def _post(self, body: str) -> None:
         self._last_report = self._inbox.post(body.encode(), self._last_report)
-
-
-class SimulatedHosts:
-    """The provider of simulated machines that are owned; passes the provider contract."""
-
-    def __init__(self, machines: Sequence[SimulatedMachine], now: Callable[[], Instant]) -> None:
-        self._machines = {machine.node: machine for machine in machines}
-        self._now = now
-
-    def offers(self, now: Instant) -> Sequence[Offer]:
-        """Owned machines are not rented."""
-        return ()
-
-    def launch(self, request: LaunchRequest) -> Machine:
-        """Start a machine's agent."""
-        machine = self._machines[request.node]
-        machine.start_agent(self._now())
-        return _as_seen(machine)
-
-    def machines(self) -> Sequence[Machine]:
-        """Return every machine, its agent running or not."""
-        return [_as_seen(machine) for machine in self._machines.values()]
-
-    def extend(self, machine: str, stop_at: Instant) -> Instant | Literal["fixed"]:
-        """Owned machines have no stop that could be moved."""
-        return "fixed"
-
-    def terminate(self, machine: str) -> None:
-        """End a machine's agent; one that is gone is fine."""
-        if machine in self._machines:
-            self._machines[machine].kill_agent()
-
-    def leftovers(self) -> Sequence[Leftover]:
-        """Nothing costs money here."""
-        return ()
-
-    def check(self) -> Sequence[Check]:
-        """Return one row a machine."""
-        return [Check(name=name, state="ok", says="simulated") for name in sorted(self._machines)]
-
-
-def _as_seen(machine: SimulatedMachine) -> Machine:
-    return Machine(
-        id=machine.node,
-        node=machine.node,
-        state="running" if machine.agent_alive else "gone",
-        facts=machine.facts,
-    )

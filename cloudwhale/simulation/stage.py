@@ -1,23 +1,22 @@
 """The same controller and agents under a simulated clock, without threads or sleeps."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from cloudwhale.control.controller import Chosen, Controller, Parts
-from cloudwhale.control.effects import Effects, InlineEffects
-from cloudwhale.control.executor import Executor, Where
-from cloudwhale.control.timeline import Timeline
-from cloudwhale.control.watcher import Watcher
+from cloudwhale.control.controller import Chosen, Controller
+from cloudwhale.control.effects import Effects
 from cloudwhale.mailbox.objects import Objects
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.simulation.clock import SteppedClock
-from cloudwhale.simulation.machines import SimulatedHosts, SimulatedMachine
+from cloudwhale.simulation.cloud import SimulatedCloud
+from cloudwhale.simulation.hosts import SimulatedHosts
+from cloudwhale.simulation.machines import SimulatedMachine
+from cloudwhale.simulation.raising import Ground, raised
 from cloudwhale.spi.errors import StoreUnusable
 from cloudwhale.spi.provider import Provider
 from cloudwhale.spi.store import Store
 
 LONGEST_STEP_S: Seconds = 1.0  # how far time moves at once when nothing is due before
-NO_KEY = bytes(32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +28,8 @@ class Scenery:
     objects: Objects
     machines: Sequence[SimulatedMachine]
     chosen: Chosen
+    clouds: Mapping[str, SimulatedCloud] = field(default_factory=dict[str, SimulatedCloud])
+    """Where machines can be rented, by the provider's name."""
 
 
 class Stage:
@@ -50,33 +51,26 @@ class Stage:
         `effects`, `store`: others in their place, which may die at a chosen point.
         """
         s = self.scenery
-        kept = store or s.store
-        hosts: Mapping[str, Provider] = {
-            "local": SimulatedHosts(s.machines, lambda: self.machine_time)
-        }
-        parts = Parts(
-            store=kept,
-            watcher=Watcher(s.objects, hosts, kept.read_to()),
-            executor=Executor(kept, s.objects, hosts, lambda: NO_KEY, Where("memory://", "/")),
-            effects=effects or InlineEffects(),
-            timeline=Timeline(s.clock),
-        )
-        epoch = kept.new_epoch("stage", s.clock.now())
-        self.controller = Controller(parts, s.chosen, epoch)
+        hosts = SimulatedHosts(s.machines, lambda: self.machine_time)
+        providers: dict[str, Provider] = {"local": hosts, **s.clouds}
+        ground = Ground(s.clock, s.objects, providers)
+        self.controller = raised(ground, store or s.store, s.chosen, effects).controller
 
     def step(self) -> None:
         """Let everybody do what is due now, then move time to what is due next."""
         clock, version = self.scenery.clock, self.scenery.store.version()
         wait_s = self._tick()
-        for machine in self.scenery.machines:
-            machine.step(self.machine_time)
+        lives: list[SimulatedMachine | SimulatedCloud]
+        lives = [*self.scenery.machines, *self.scenery.clouds.values()]
+        for one in lives:
+            one.step(self.machine_time)
         if self.scenery.store.version() != version:
             return  # one thing leads to another at the same instant
         now = clock.now()
         here = self.machine_time
-        waits = [m.next_at(here) - here for m in self.scenery.machines]
+        waits = [one.next_at(here) - here for one in lives]
         times = [now + LONGEST_STEP_S, *(now + wait for wait in waits)]
-        if wait_s is not None:
+        if wait_s:
             times.append(now + wait_s)
         clock.advance_to(min(times))
 

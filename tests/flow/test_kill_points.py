@@ -194,7 +194,7 @@ def test_a_paused_job_keeps_its_place_to_resume_from_and_goes_on_when_told() -> 
     assert saved is not None
     store.append([e.ResumeAsked(at=clock.now(), job="saving-0")])
     assert ends(stage)
-    assert stage.scenery.machines[0].begun[-1].from_work_s > 9.0
+    assert stage.scenery.machines[0].begun[-1].from_work_s > 8.0
     assert jobs_of(stage)["saving-0"].lost_s == 0.0
 
 

@@ -1,5 +1,6 @@
 """A play is the real planner and store over pretend machines: its arithmetic, and its sameness."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,6 +23,8 @@ QUIET = Rules(hold=False, reserve=False, preempt=False)
 CHOSEN = Chosen(Policies(Fifo(), BestFit(), QUIET), order="fifo", score="best-fit")
 NODE = a_node("desk", cpu=8.0, memory_gib=64.0, devices=(a_device("gpu-0", "A100-80GB", 80.0),))
 PLAIN = Physics(neighbour=0.5, start_s=0.0, restore_s=7.0, stop_s=3.0)
+HEEDLESS = replace(PLAIN, saves_on_stop=False)
+FREE = Physics(neighbour=1.0, start_s=0.0, restore_s=0.0, stop_s=0.0)
 
 
 def an_arrival(at: float, job: str, work_s: float, share: float = 1.0, **fields: Any) -> Arrival:
@@ -59,7 +62,7 @@ def test_a_start_takes_its_time() -> None:
     assert played.jobs["a"].completion_s == 105
 
 
-def giving_way(work_s: float) -> Played:
+def giving_way(work_s: float, physics: Physics = HEEDLESS) -> Played:
     """Play a batch job that saves every 20 s, said to last 1000 s; 130 s in, another is urgent."""
     rules = QUIET.but(preempt=True, preempt_after_s=0.0)
     batch = an_arrival(
@@ -67,7 +70,7 @@ def giving_way(work_s: float) -> Played:
     )
     urgent = an_arrival(130, "urgent", 100, priority=90, duration_s=100.0)
     chosen = Chosen(Policies(Fifo(), BestFit(), rules), order="fifo", score="best-fit")
-    return play(Setting([NODE], [batch, urgent], PLAIN), chosen)
+    return play(Setting([NODE], [batch, urgent], physics), chosen)
 
 
 def test_a_job_that_gave_way_goes_on_from_its_last_checkpoint() -> None:
@@ -79,6 +82,21 @@ def test_a_job_that_gave_way_goes_on_from_its_last_checkpoint() -> None:
     kinds = [type(told.event) for told in played.store.events("a")]
     assert kinds.count(e.GaveWay) == 1
     assert played.jobs["a"].job.lost_s == 13
+
+
+def test_a_job_that_saves_when_it_is_told_to_stop_loses_only_the_time_that_this_takes() -> None:
+    played = giving_way(1000, PLAIN)
+    # asked at 130, 130 s saved by 133; urgent until 233; 7 s to restore, 870 s left
+    assert played.jobs["a"].job.ended_at == 233 + 7 + 870
+    assert played.jobs["a"].job.lost_s == 0
+
+
+def test_nothing_is_lost_where_starts_restores_and_stops_take_no_time() -> None:
+    played = giving_way(1000, FREE)
+    assert played.jobs["urgent"].job.ended_at == 230
+    assert played.jobs["a"].job.ended_at == 1100
+    assert played.jobs["a"].preemptions == 1
+    assert played.jobs["a"].wait_s == 100
 
 
 def test_a_job_that_ends_while_it_is_stopped_has_completed() -> None:

@@ -1,0 +1,51 @@
+"""Raises controllers over a scenery that outlives them: the same parts as in production."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from cloudwhale.control.controller import Chosen, Controller, Parts
+from cloudwhale.control.effects import Effects, InlineEffects
+from cloudwhale.control.executor import Executor, Where
+from cloudwhale.control.timeline import Timeline
+from cloudwhale.control.watcher import Pace, Watcher
+from cloudwhale.mailbox.objects import Objects
+from cloudwhale.spi.clock import Clock
+from cloudwhale.spi.provider import Provider
+from cloudwhale.spi.store import Store
+
+NO_KEY = bytes(32)
+SKEW_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What controllers stand on, whichever of them lives."""
+
+    clock: Clock
+    objects: Objects
+    providers: Mapping[str, Provider]
+    pace: Pace = Pace()
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """A controller that lives, and those of its parts that the simulation speaks to."""
+
+    controller: Controller
+    watcher: Watcher
+
+
+def raised(ground: Ground, store: Store, chosen: Chosen, effects: Effects | None = None) -> Raised:
+    """Begin a controller's life: the next epoch, everything read from the store."""
+    providers = ground.providers
+    watcher = Watcher(ground.objects, providers, store.read_to(), SKEW_S, ground.pace)
+    where = Where("memory://", "/")
+    parts = Parts(
+        store=store,
+        watcher=watcher,
+        executor=Executor(store, ground.objects, providers, lambda: NO_KEY, where),
+        effects=effects or InlineEffects(),
+        timeline=Timeline(ground.clock),
+    )
+    epoch = store.new_epoch("stage", ground.clock.now())
+    return Raised(Controller(parts, chosen, epoch), watcher)
