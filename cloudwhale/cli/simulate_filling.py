@@ -13,7 +13,15 @@ from cloudwhale.cli.output import Paper, document_or, stderr_paper
 from cloudwhale.cli.simulate_progress import Progress
 from cloudwhale.cli.simulate_view import middle, spread
 from cloudwhale.reporting.filling_curves import Curve, draw_filling, filling_bars, filling_sheet
-from cloudwhale.simulation.filling_trials import FillBench, FillTodo, FillTrial, fill_trials, names
+from cloudwhale.reporting.sheet import Tone
+from cloudwhale.simulation.filling_trials import (
+    BOUND,
+    FillBench,
+    FillTodo,
+    FillTrial,
+    fill_trials,
+    names,
+)
 from cloudwhale.simulation.traces.named import file_of, nodes_of
 from cloudwhale.simulation.traces.pods import capacity_milli, cluster_of, pods_from
 
@@ -37,6 +45,7 @@ def simulate_filling(options: FillOptions) -> int:
     chosen = options.policies or names()
     for name in chosen:
         plugins.load(plugins.FILLINGS, name)
+    order = (*chosen, BOUND)
     cluster = cluster_of(nodes_of(options.trace))
     pods = pods_from(file_of(options.trace))
     if not capacity_milli(cluster):
@@ -44,9 +53,9 @@ def simulate_filling(options: FillOptions) -> int:
     bench = FillBench(tuple(cluster), tuple(pods))
     found: list[FillTrial] = []
     with Interrupts() as interrupts:
-        found.extend(_played(bench, [FillTodo(name, options.seeds) for name in chosen], interrupts))
+        found.extend(_played(bench, [FillTodo(name, options.seeds) for name in order], interrupts))
         stopped_by = interrupts.pending
-    found.sort(key=lambda one: chosen.index(one.policy))
+    found.sort(key=lambda one: order.index(one.policy))
     gpus = capacity_milli(cluster) // 1000
     which = f"{len(options.seeds)} {'seed' if len(options.seeds) == 1 else 'seeds'}"
     title = f"{options.trace}: {len(pods):,} pods fill {gpus:,} GPUs, {which}"
@@ -54,7 +63,7 @@ def simulate_filling(options: FillOptions) -> int:
     document_or(
         options.as_json,
         lambda: _document(title, found),
-        lambda paper: _shown(paper, curves, title, len(chosen) - len(found)),
+        lambda paper: _shown(paper, curves, title, len(order) - len(found)),
     )
     if options.plots is not None and curves:
         _draw(curves, title, options.plots)
@@ -79,12 +88,13 @@ def _curve(one: FillTrial) -> Curve:
     means = {percent: sum(all_) / len(all_) for percent, all_ in one.allocated_percent.items()}
     pods = sum(asked.pods for classes in one.classes for asked in classes.values())
     refused = sum(asked.refused for classes in one.classes for asked in classes.values())
+    tones: Mapping[str, Tone] = {OURS: "strong", BOUND: "quiet"}
     return Curve(
         one.policy,
         means,
         {percent: spread(all_) for percent, all_ in one.allocated_percent.items()},
-        refused / pods if pods else 0.0,
-        "strong" if one.policy == OURS else "plain",
+        refused / pods if pods else None,
+        tones.get(one.policy, "plain"),
     )
 
 

@@ -13,6 +13,8 @@ SHOWN = (50, 80, 90, 95, 100, 110, 120, 130)
 """Percent of the cluster's GPUs that have been asked for; 100 is what papers show."""
 NARROW = (80, 100, 130)
 FULL = 100
+DRAWN_FROM = 80
+"""Before, whoever asks gets a place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +25,15 @@ class Curve:
     allocated: Mapping[int, float]
     """Percent of the GPUs that were given away, by percent asked for."""
     spread: Mapping[int, float | None]
-    refused: float
-    """Share in [0, 1] of the pods that found no place, in the end."""
+    refused: float | None
+    """Share in [0, 1] of the pods that found no place, in the end; None of a bound."""
     tone: Tone = "plain"
 
 
 WORDS = (
     "Pods come one at a time, are placed for good or refused, and never leave. Columns: percent",
     "of the GPUs that are given away when so many percent have been asked for, refused or not.",
+    "bound: what none could exceed, even if it knew every pod beforehand.",
 )
 
 
@@ -49,7 +52,8 @@ def filling_sheet(curves: Sequence[Curve], title: str, notes: Sequence[str] = ()
 
 def _row(curve: Curve) -> tuple[Cell, ...]:
     found = [_written(curve.allocated.get(percent), curve.spread.get(percent)) for percent in SHOWN]
-    texts = (curve.policy, *found, f"{100 * curve.refused:.1f} %")
+    refused = NOTHING if curve.refused is None else f"{100 * curve.refused:.1f} %"
+    texts = (curve.policy, *found, refused)
     return cells(*(Cell(text, curve.tone) for text in texts))
 
 
@@ -73,7 +77,7 @@ def filling_bars(curves: Sequence[Curve], width: int) -> list[Line]:
     for curve in curves:
         if curve.policy in left:
             over = left[curve.policy]
-            tone: Tone = "busy" if curve.tone == "strong" else "plain"
+            tone: Tone = "busy" if curve.tone == "strong" else curve.tone
             drawn = Cell(bar(over / most, room).rstrip("·"), tone)
             lines.append((Cell(f"  {curve.policy:<{name}}  "), drawn, Cell(f" {over:.2f} %")))
     return lines
@@ -84,14 +88,16 @@ def draw_filling(curves: Sequence[Curve], title: str, folder: Path) -> list[Path
     prepare()
     figure, [[axes]] = canvas(1, 1, (8, 4.5))
     for number, curve in enumerate(curves):
-        percents = sorted(percent for percent in curve.allocated if percent >= SHOWN[0])
+        percents = sorted(percent for percent in curve.allocated if percent >= DRAWN_FROM)
+        is_bound = curve.refused is None
         axes.plot(
             percents, [curve.allocated[percent] for percent in percents], label=curve.policy,
-            color=colour(number), linewidth=1.4,
+            color=INK if is_bound else colour(number), linewidth=1.4,
+            linestyle="--" if is_bound else "-", marker="." if is_bound else "",
         )  # fmt: skip
-    ends = (SHOWN[0], SHOWN[-1])
+    ends = (DRAWN_FROM, SHOWN[-1])
     axes.plot(ends, ends, color=INK, linewidth=0.8, linestyle=":", label="all that was asked for")
-    axes.set_ylim(SHOWN[0], 101)
+    axes.set_ylim(DRAWN_FROM, 101)
     axes.set_xlim(*ends)
     axes.set_xlabel("GPUs asked for, % of the cluster")
     axes.set_ylabel("GPUs given away, %")

@@ -46,5 +46,13 @@ def _begin(begin: Callable[..., None] | None, given: tuple[Any, ...]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
+    _say_nothing()
     if begin is not None:
         begin(*given)
+
+
+def _say_nothing() -> None:
+    """Keep standard output for the process that asks: HiGHS greets on it, whatever one sets."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from cloudwhale import plugins
 from cloudwhale.simulation.at_once import at_once
 from cloudwhale.simulation.filling import Asked, fill, mix_of
-from cloudwhale.simulation.traces.pods import capacity_milli, shuffled, workload
+from cloudwhale.simulation.filling_bound import most_allocated_milli
+from cloudwhale.simulation.traces.pods import capacity_milli, shuffled, until, workload
 from cloudwhale.spi.filling import ClusterNode, Filling, Pod
 
 
@@ -43,8 +44,30 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(plugins.names(plugins.FILLINGS), key=lambda name: (name != "whale", name)))
 
 
+BOUND = "bound"
+"""No policy: what none could exceed, even if it knew every pod beforehand."""
+BOUND_AT = (100, 130)
+"""Percent asked for at which it is worked out, which takes seconds."""
+
+
+def bound_trial(bench: FillBench, seeds: Sequence[int]) -> FillTrial:
+    """Return what no policy could exceed."""
+    capacity = capacity_milli(bench.cluster)
+    drawn = [workload(bench.pods, capacity, seed) for seed in seeds]
+    most = {
+        percent: tuple(
+            100.0 * most_allocated_milli(bench.cluster, until(each, capacity, percent)) / capacity
+            for each in drawn
+        )
+        for percent in BOUND_AT
+    }
+    return FillTrial(BOUND, tuple(seeds), most, ())
+
+
 def fill_trial(bench: FillBench, todo: FillTodo) -> FillTrial:
     """Study once, then fill once a seed; the study of a policy that learns takes a minute."""
+    if todo.policy == BOUND:
+        return bound_trial(bench, todo.seeds)
     policy: Filling = plugins.load(plugins.FILLINGS, todo.policy)()
     rule = policy.study([node.shape for node in bench.cluster], mix_of(bench.pods))
     capacity = capacity_milli(bench.cluster)

@@ -102,6 +102,16 @@ def shuffled(cluster: Sequence[ClusterNode], seed: int) -> list[ClusterNode]:
     return drawn
 
 
+def until(drawn: Sequence[Pod], capacity_milli: int, percent: int) -> list[Pod]:
+    """Return the first pods, until they have asked for so many percent of the cluster."""
+    asked = 0
+    for number, pod in enumerate(drawn):
+        asked += pod.demand.gpu_total_milli
+        if 100 * asked >= percent * capacity_milli:
+            return list(drawn[: number + 1])
+    return list(drawn)
+
+
 def capacity_milli(cluster: Sequence[ClusterNode]) -> int:
     """Return the GPU milli of the cluster."""
     return GPU_MILLI * sum(node.shape.gpus for node in cluster)
