@@ -76,8 +76,14 @@ class Hired:
         found = tuple(events)
         for event in found:
             if isinstance(event, e.RentalChanged):
-                self._rentals[event.rental.id] = event.rental
+                self._remember(event.rental)
         return found
+
+    def _remember(self, rental: Rental) -> None:
+        if rental.state is RentalState.RETURNED:
+            self._rentals.pop(rental.id, None)
+        else:
+            self._rentals[rental.id] = rental
 
 
 def _listed(rental: Rental, machine: Machine | None, now: Instant) -> Iterable[e.Event]:

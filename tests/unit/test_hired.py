@@ -1,0 +1,186 @@
+"""What providers say of rented machines, as events, in whatever order it comes."""
+
+from collections.abc import Callable
+from itertools import permutations
+
+import pytest
+from clouding import an_offer
+from makers import a_job, a_node, a_world
+
+from cloudwhale.control.hired import Hired
+from cloudwhale.control.hiring import EXTEND, LAUNCH, Ended, Extended, Launched
+from cloudwhale.control.offers import BLOCKED_S, Offered, Offers, read_json
+from cloudwhale.control.store.memory import MemoryStore
+from cloudwhale.model import event as e
+from cloudwhale.model.node import NodeState
+from cloudwhale.model.reason import Code
+from cloudwhale.model.rental import Lease, Renewal, Rental, RentalState
+from cloudwhale.model.run import Run
+from cloudwhale.model.units import MicroUsd, micro_usd
+from cloudwhale.model.world import World
+from cloudwhale.spi.errors import Denied, NoCapacity, Unreachable
+from cloudwhale.spi.provider import Machine
+
+LEASE = Lease(number=1, watched_until=900.0, away_until=1000.0, stop_at=1120.0)
+RENTAL = Rental(
+    id="rent-1-1", node="rent-1-1", payer="run-1", offer="big", lease=LEASE,
+    reserved=micro_usd(2), taken=an_offer(), jobs={"j": "default"},
+)  # fmt: skip
+MACHINE = Machine(id="m-1", node="rent-1-1", state="starting", owned=False, billed_from=1.0)
+GONE = MACHINE.model_copy(update={"state": "gone", "billed_to": 50.0})
+BOOTING = RENTAL.but(state=RentalState.BOOTING, machine="m-1", requested_at=1.0)
+READY, DRAINING = (BOOTING.but(state=state) for state in (RentalState.READY, RentalState.DRAINING))
+RENEWAL = Renewal(lease=LEASE.but(number=2, stop_at=2000.0), reserved=MicroUsd(500_000))
+
+
+def world(of: Rental) -> World:
+    return a_world([a_job("j")], [a_node(), a_node("rent-1-1", owned=False)], rentals={of.id: of})
+
+
+def hired(of: Rental, now: float = 60.0) -> Hired:
+    return Hired(world(of), now)
+
+
+def after(events: tuple[e.Event, ...]) -> list[Rental]:
+    return [event.rental for event in events if isinstance(event, e.RentalChanged)]
+
+
+def test_a_launch_that_is_answered_makes_a_node_that_is_waited_for() -> None:
+    events = hired(RENTAL).told("rent-1-1", Launched(MACHINE))
+    assert [rental.state for rental in after(events)] == ["requested", "booting"]
+    assert after(events)[-1].requested_at == 1.0
+    (joined,) = (event for event in events if isinstance(event, e.NodeJoined))
+    assert joined.node.state is NodeState.EXPECTED and not joined.node.owned
+
+
+def test_a_machine_that_is_listed_counts_as_launched_though_nobody_answered() -> None:
+    events = hired(RENTAL).seen("cloud", [MACHINE])
+    assert after(events)[-1].state is RentalState.BOOTING
+
+
+def test_no_capacity_gives_all_money_back_and_says_so() -> None:
+    events = hired(RENTAL).refused("rent-1-1", LAUNCH, NoCapacity("none are left"))
+    noted, released, changed = events
+    assert isinstance(noted, e.Noted) and noted.reason.code is Code.NO_CAPACITY
+    assert isinstance(released, e.Released) and released.amount == 2_000_000
+    assert isinstance(changed, e.RentalChanged) and changed.rental.state is RentalState.RETURNED
+
+
+def test_who_is_out_of_reach_may_have_launched_so_nothing_is_given_back() -> None:
+    assert hired(RENTAL).refused("rent-1-1", LAUNCH, Unreachable("no answer")) == ()
+
+
+def test_an_extension_is_the_lease_that_the_provider_says() -> None:
+    asked = READY.but(renewal=RENEWAL)
+    (lease,) = after(hired(asked).told("rent-1-1", Extended(2, 1900.0)))
+    assert lease.lease.stop_at == 1900.0 and lease.renewal is None
+    assert hired(asked).told("rent-1-1", Extended(1, 1900.0)) == ()
+    assert hired(READY).told("rent-1-1", Extended(2, 1900.0)) == ()
+
+
+@pytest.mark.parametrize("denied", [False, True])
+def test_a_stop_that_is_fixed_frees_what_was_set_aside_for_more(denied: bool) -> None:
+    asked = READY.but(renewal=RENEWAL)
+    if denied:
+        events = hired(asked).refused("rent-1-1", EXTEND, Denied("not allowed"))
+    else:
+        events = hired(asked).told("rent-1-1", Extended(2, "fixed"))
+    released, _ = events
+    assert isinstance(released, e.Released) and released.amount == 500_000
+    (fixed,) = after(events)
+    assert fixed.is_fixed and fixed.renewal is None and fixed.reserved == 1_500_000
+
+
+@pytest.mark.parametrize("of", [BOOTING, READY])
+def test_a_machine_that_is_gone_before_it_was_given_back_is_lost(of: Rental) -> None:
+    (lost,) = after(hired(of).seen("cloud", [GONE]))
+    assert (lost.state, lost.ended_at) == (RentalState.LOST, 50.0)
+
+
+def test_a_machine_that_was_given_back_has_ended_when_its_bill_has() -> None:
+    (ended,) = after(hired(DRAINING).seen("cloud", [GONE]))
+    assert (ended.state, ended.ended_at) == (RentalState.DRAINING, 50.0)
+    assert after(hired(DRAINING).told("rent-1-1", Ended(GONE))) == [ended]
+    (unlisted,) = after(hired(DRAINING).told("rent-1-1", Ended(None)))
+    assert unlisted.ended_at == 60.0
+    stopping = MACHINE.model_copy(update={"state": "stopping"})
+    assert hired(DRAINING).told("rent-1-1", Ended(stopping)) == ()
+
+
+def test_a_machine_that_is_not_listed_is_there_until_its_own_stop_has_passed() -> None:
+    assert hired(READY, 1209.0).seen("cloud", []) == ()
+    (lost,) = after(hired(READY, 1210.0).seen("cloud", []))
+    assert lost.ended_at == 1120.0
+    (never,) = after(hired(RENTAL, 1210.0).seen("cloud", []))
+    assert never.state is RentalState.RETURNED
+
+
+def test_a_notice_takes_the_machine_out_of_use() -> None:
+    stopping = MACHINE.model_copy(update={"state": "stopping"})
+    events = hired(READY).seen("cloud", [stopping])
+    assert after(events)[-1].state is RentalState.DRAINING
+    assert any(isinstance(event, e.NodeDrained) for event in events)
+    assert hired(DRAINING).seen("cloud", [stopping]) == ()
+
+
+def test_the_list_of_another_provider_says_nothing_of_it() -> None:
+    assert hired(READY).seen("other", [GONE]) == ()
+
+
+@pytest.mark.parametrize("order", list(permutations(range(4))))
+def test_in_whatever_order_answers_come_the_story_is_legal(order: tuple[int, ...]) -> None:
+    """Fold what one breath of answers means, as the store does: it raises when it is not legal."""
+    store = MemoryStore()
+    run = Run(id="run-1", opened_at=0.0, user="u", folder="/", budget=micro_usd(5))
+    store.append([
+        e.RunOpened(at=0.0, run=run),
+        e.Submitted(at=0.0, job="j", first=a_job("j")),
+        e.Reserved(at=0.0, payer="run-1", rental="rent-1-1", amount=micro_usd(2)),
+        e.RentalChanged(at=0.0, rental=RENTAL),
+    ])  # fmt: skip
+    says = Hired(store.world(60.0), 60.0)
+    answers: list[Callable[[], tuple[e.Event, ...]]] = [
+        lambda: says.told("rent-1-1", Launched(MACHINE)),
+        lambda: says.seen("cloud", [MACHINE]),
+        lambda: says.seen("cloud", [GONE]),
+        lambda: says.refused("rent-1-1", LAUNCH, NoCapacity("none are left")),
+    ]
+    for number in order:
+        store.append(answers[number]())
+    account = store.world(60.0).accounts["run-1"]
+    assert account.reserved in (0, 2_000_000) and account.spent == 0
+
+
+# -- offers ----------------------------------------------------------------------------------
+
+
+def offers() -> Offers:
+    found = Offers({}, 60.0)
+    found.came(Offered("cloud", (an_offer("b"), an_offer("a"))))
+    return found
+
+
+def test_offers_are_kept_by_name_and_are_the_same_object_while_nothing_changes() -> None:
+    of = offers()
+    open_ = of.open(0.0)
+    assert [offer.id for offer in open_] == ["a", "b"]
+    of.came(Offered("cloud", (an_offer("a"), an_offer("b"))))
+    assert of.open(1.0) is open_
+    assert read_json(of.text) == open_
+
+
+def test_a_refused_offer_is_left_out_for_a_while() -> None:
+    of = offers()
+    of.block("a", 0.0)
+    assert [offer.id for offer in of.open(0.0)] == ["b"]
+    assert of.next_look_at() == BLOCKED_S
+    assert [offer.id for offer in of.open(BLOCKED_S)] == ["a", "b"]
+
+
+def test_a_price_that_moves_is_another_offer() -> None:
+    of = offers()
+    before = of.open(0.0)
+    of.came(Offered("cloud", (an_offer("a", price_usd_h=micro_usd(1)), an_offer("b"))))
+    assert of.open(0.0) is not before
+    of.came(Offered("cloud", ()))
+    assert of.open(0.0) == () and of.text == "[]"

@@ -1,0 +1,263 @@
+"""What becomes of rented machines: received, kept while they are needed, returned and paid."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from clouding import RENTING, an_offer
+from makers import a_job, a_node, a_world, placed, wants
+
+from cloudwhale.model import plan as p
+from cloudwhale.model.job import CheckpointRule, Job, JobState, Wish
+from cloudwhale.model.node import NodeState
+from cloudwhale.model.reason import Code
+from cloudwhale.model.rental import Lease, Renewal, Rental, RentalState
+from cloudwhale.model.units import MicroUsd, micro_usd
+from cloudwhale.model.world import Account, Sighting, World
+from cloudwhale.planning.checker import check
+from cloudwhale.planning.durations import Durations
+from cloudwhale.planning.keeping import Kept, at_home, keeping, settled
+from cloudwhale.planning.planner import plan
+
+OFFER = an_offer()
+LEASE = Lease(number=1, watched_until=900.0, away_until=1000.0, stop_at=1120.0)
+NAME = "rent-1-1"
+RULE = CheckpointRule(every_s=60.0, grace_s=30.0)  # it lands in a minute: from 940 on
+RENTAL = Rental(
+    id=NAME, node=NAME, payer="run-1", offer="big", lease=LEASE, reserved=micro_usd(2),
+    taken=OFFER, jobs={"j": "default"},
+)  # fmt: skip
+BOOTING = RENTAL.but(state=RentalState.BOOTING, machine="m-1", requested_at=0.0)
+READY = BOOTING.but(state=RentalState.READY)
+DRAINING = READY.but(state=RentalState.DRAINING)
+LOST = READY.but(state=RentalState.LOST, ended_at=100.0)
+
+
+def job(**fields: Any) -> Job:
+    base = {"resources": wants(cpu=4), "duration_s": 900.0, "checkpoint": RULE}
+    return a_job("j", **{**base, **fields})
+
+
+RUNNING = placed(job(), NAME).but(state=JobState.RUNNING, order_posted=True, started_at=20.0)
+
+
+def world(
+    of: Rental,
+    *jobs: Job,
+    now: float = 100.0,
+    node: NodeState | None = NodeState.READY,
+    **money: Any,
+) -> World:
+    machine = a_node(NAME, cpu=8.0, memory_gib=32.0, owned=False, provider="cloud")
+    nodes = [a_node()] if node is None else [a_node(), machine.but(state=node)]
+    sums = {"limit": micro_usd(50), "reserved": of.reserved, **money}
+    return a_world(
+        list(jobs), nodes, now=now, rentals={NAME: of},
+        accounts={"run-1": Account(payer="run-1", **sums)},
+        sightings={each.id: Sighting(node=each.id, heard_at=now) for each in nodes},
+    )  # fmt: skip
+
+
+def kept(of: World) -> Kept:
+    return keeping(of, Durations({}))
+
+
+def kinds(of: World) -> list[str]:
+    return [step.kind for step in kept(of).steps]
+
+
+def checked(of: World) -> p.Plan:
+    """Plan the round whole, and let the checker look at it."""
+    made = plan(of, RENTING)
+    assert check(made, of, RENTING.rules) == ()
+    return made
+
+
+# -- on its way ------------------------------------------------------------------------------
+
+
+def test_a_machine_whose_money_is_set_aside_is_launched_and_waited_for() -> None:
+    of = world(RENTAL, job(), node=None)
+    assert kinds(of) == ["launch"]
+    assert kept(of).expected == {"j"}
+    assert [step.kind for step in checked(of).steps] == ["launch"]
+
+
+def test_who_waits_for_a_machine_is_not_placed_elsewhere() -> None:
+    small = job(resources=wants(cpu=1))
+    assert [step.kind for step in checked(world(RENTAL, small, node=None)).steps] == ["launch"]
+
+
+def test_a_machine_that_boots_is_waited_for_until_it_is_late() -> None:
+    of = world(BOOTING, job(), node=NodeState.EXPECTED, now=339.0)
+    assert kinds(of) == [] and kept(of).look_again_at == 340.0
+    late = world(BOOTING, job(), node=NodeState.EXPECTED, now=340.0)
+    (step,) = kept(late).steps
+    assert isinstance(step, p.Return) and step.reason.code is Code.BOOT_FAILED
+    checked(late)
+
+
+def test_a_machine_whose_agent_has_joined_is_received_and_its_job_placed_at_once() -> None:
+    made = checked(world(BOOTING, job()))
+    assert [step.kind for step in made.steps] == ["receive", "place"]
+    (place,) = (step for step in made.steps if isinstance(step, p.Place))
+    assert place.placement.node == NAME
+
+
+@pytest.mark.parametrize("state", [NodeState.EXPECTED, NodeState.READY])
+def test_a_machine_that_nobody_waits_for_any_more_goes_back(state: NodeState) -> None:
+    of = BOOTING if state is NodeState.EXPECTED else READY
+    for jobs in ([], [job(wish=Wish.CANCEL)], [placed(job())]):
+        assert "return" in kinds(world(of, *jobs, node=state))
+
+
+# -- ready -----------------------------------------------------------------------------------
+
+
+def test_others_are_not_placed_on_a_rented_machine() -> None:
+    other = a_job("other", run="run-2", resources=wants(cpu=4))
+    made = checked(world(READY, RUNNING, other))
+    assert [step.kind for step in made.steps] == ["explain"]
+
+
+def test_a_job_that_waits_to_be_tried_again_is_waited_for() -> None:
+    of = world(READY, job(not_before=130.0))
+    assert kinds(of) == [] and kept(of).expected == {"j"}
+    assert kept(of).look_again_at == 130.0
+
+
+def test_a_machine_that_does_not_suit_its_job_any_more_goes_back() -> None:
+    grown = job().but(grown=wants(cpu=9))
+    of = world(READY, grown)
+    assert kinds(of) == ["return"] and kept(of).expected == frozenset()
+    checked(of)
+
+
+def test_a_machine_whose_agent_is_silent_takes_nobody() -> None:
+    of = world(READY, job(), node=NodeState.LOST)
+    assert kinds(of) == ["return"]
+
+
+# -- the lease -------------------------------------------------------------------------------
+
+
+def test_a_lease_is_lengthened_a_minute_before_its_jobs_would_land() -> None:
+    early = world(READY, RUNNING, now=879.0)
+    assert kinds(early) == [] and kept(early).look_again_at == 880.0
+    of = world(READY, RUNNING, now=880.0)
+    (step,) = kept(of).steps
+    assert isinstance(step, p.Renew) and step.rental.renewal is not None
+    lease = step.rental.renewal.lease
+    assert lease.number == 2 and lease.away_until >= 880.0 + 300.0
+    assert step.rental.reserved == 2_000_000 + step.rental.renewal.reserved
+    checked(of)
+
+
+def test_an_extension_whose_answer_is_out_is_asked_for_again() -> None:
+    renewal = Renewal(lease=LEASE.but(number=2), reserved=MicroUsd(1))
+    assert kinds(world(READY.but(renewal=renewal), RUNNING, now=900.0)) == ["extend"]
+
+
+def test_as_much_time_is_taken_as_there_is_money_for() -> None:
+    long = RUNNING.but(spec=RUNNING.spec.but(duration_s=20_000.0))
+    rich, poor = (world(READY, long, now=880.0, limit=micro_usd(n)) for n in (50, 14))
+    ends: list[float] = []
+    for of in (rich, poor):
+        (step,) = kept(of).steps
+        assert isinstance(step, p.Renew) and step.rental.renewal is not None
+        ends.append(step.rental.renewal.lease.away_until)
+        checked(of)
+    assert ends[0] > ends[1] > 1000.0
+
+
+def test_past_the_soft_line_what_has_started_goes_on() -> None:
+    of = world(READY, RUNNING, now=880.0, spent=micro_usd(44))
+    assert kinds(of) == ["renew"]
+
+
+@pytest.mark.parametrize(
+    ("rental", "money"),
+    [(READY, {"limit": micro_usd("2.1")}), (READY.but(is_fixed=True), {})],
+    ids=["no money", "a fixed stop"],
+)
+def test_a_lease_that_cannot_be_lengthened_ends_with_a_landing(
+    rental: Rental, money: dict[str, Any]
+) -> None:
+    waits = world(rental, RUNNING, now=880.0, **money)
+    assert kinds(waits) == [] and kept(waits).look_again_at == 940.0
+    lands = world(rental, RUNNING, now=940.0, **money)
+    (step,) = kept(lands).steps
+    assert isinstance(step, p.AskToStop) and step.wish == "give-way"
+    assert step.reason.code is Code.LEASE_ENDS
+    checked(lands)
+    assert kinds(world(rental, RUNNING.but(wish=Wish.GIVE_WAY), now=945.0, **money)) == []
+
+
+def test_who_has_landed_is_not_placed_there_again() -> None:
+    of = world(READY, job(), now=945.0)
+    assert kinds(of) == ["return"] and kept(of).expected == frozenset()
+
+
+# -- on its way back -------------------------------------------------------------------------
+
+
+def test_a_machine_that_is_taken_away_lands_its_jobs_and_is_then_ended() -> None:
+    (step,) = kept(world(DRAINING, RUNNING, node=NodeState.DRAINING)).steps
+    assert isinstance(step, p.AskToStop)
+    assert kinds(world(DRAINING, job(), node=NodeState.DRAINING)) == ["terminate"]
+
+
+def test_what_ran_on_a_machine_that_is_gone_is_lost_at_once_and_starts_elsewhere() -> None:
+    first = world(LOST, RUNNING)
+    (step,) = kept(first).steps
+    assert isinstance(step, p.DeclareLost) and step.attempts == (("j", 1),)
+    checked(first)
+    recovering = RUNNING.but(state=JobState.RECOVERING)
+    second = world(LOST, recovering, node=NodeState.LOST)
+    assert [step.kind for step in checked(second).steps] == ["clear", "explain"]
+    third = world(LOST, job(), node=NodeState.LOST)
+    assert "settle" in kinds(third)
+
+
+def test_a_machine_that_is_gone_is_paid_for_once_and_the_rest_is_free_again() -> None:
+    (step,) = kept(world(LOST, job(), node=NodeState.LOST)).steps
+    assert isinstance(step, p.Settle)
+    assert step.charges == {"j": 100_000}
+    assert step.released == 1_900_000
+    assert step.rental.state is RentalState.RETURNED
+    assert (step.rental.spent, step.rental.reserved) == (100_000, 0)
+
+
+def test_the_price_that_the_provider_says_goes_before_the_one_that_was_offered() -> None:
+    assert settled(LOST.but(price_usd_h=micro_usd(36))).charges == {"j": 1_000_000}
+    assert settled(LOST.but(taken=OFFER.but(price_usd_h=None))).released == 0
+
+
+def test_nobody_is_ever_charged_more_than_was_set_aside() -> None:
+    dear = settled(LOST.but(price_usd_h=micro_usd(360)))
+    assert (sum(dear.charges.values()), dear.released) == (2_000_000, 0)
+
+
+def test_several_jobs_share_what_a_machine_cost() -> None:
+    shared = settled(LOST.but(jobs={"a": "x", "b": "y", "c": "x"}))
+    assert sorted(shared.charges.values()) == [33_333, 33_333, 33_334]
+
+
+def test_a_machine_that_never_was_costs_nothing() -> None:
+    never = settled(RENTAL)
+    assert (never.charges, never.released) == ({}, 2_000_000)
+
+
+# -- at home ---------------------------------------------------------------------------------
+
+
+def test_a_world_without_rented_machines_is_at_home_as_it_is() -> None:
+    of = a_world([job()])
+    assert at_home(of) is of
+
+
+def test_at_home_are_our_own_machines_and_those_who_wait() -> None:
+    waiting = a_job("waiting")
+    home = at_home(world(READY, RUNNING, waiting))
+    assert list(home.nodes) == ["host"] and list(home.jobs) == ["waiting"]
+    assert replace(home, jobs={}).rentals == {NAME: READY}
