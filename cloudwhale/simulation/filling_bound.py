@@ -102,7 +102,14 @@ def _solved(model: Any) -> float:
     """Return the best value of a programme."""
     import highspy
 
-    solver = highspy.Highs()
+    class Quiet(highspy.Highs):
+        """A solver without callbacks: to enable them prints a banner on standard output."""
+
+        def enableCallbacks(self) -> None:
+            """Leave them off."""
+
+    # highspy has no annotations for all of its calls.
+    solver: Any = Quiet()  # type: ignore[no-untyped-call]
     solver.setOptionValue("output_flag", False)
     solver.passModel(model)
     solver.run()

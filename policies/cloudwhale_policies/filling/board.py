@@ -10,11 +10,18 @@ import numpy as np
 from cloudwhale.spi.filling import GPU_MILLI, Demand, Left, Seat, Shape
 from cloudwhale_policies.filling.menu import Floats, Ints, Menu
 
+NO_GPU = 0
+"""What is left of the GPU that a pod shares, where it shares none."""
+
 
 class Seats:
-    """All the ways in which a node in one state could take the demands of a menu."""
+    """All the ways in which a node in one state could take the demands of a menu.
 
-    __slots__ = ("cpu", "cpu_after", "gpus", "gpus_after", "kind", "rows", "takes")
+    GPUs of which the same is left are one choice, so a way is a demand and what is left of the
+    GPU that it shares.
+    """
+
+    __slots__ = ("asked", "cpu", "cpu_after", "gpus", "kind", "left", "rows", "takes", "whole")
 
     def __init__(self, menu: Menu, kind: int, cpu: int, gpus: Ints) -> None:
         self.kind = kind
@@ -22,21 +29,20 @@ class Seats:
         self.gpus = gpus
         """Rising; what is left of each."""
         able = menu.models[:, kind] & (menu.cpu <= cpu)
-        whole = menu.gpus * ~menu.shared
         free = int((gpus == GPU_MILLI).sum())
-        plain = np.flatnonzero(able & ~menu.shared & (whole <= free))
+        plain = np.flatnonzero(able & (menu.whole <= free) & ~menu.shared)
         share = np.flatnonzero(able & menu.shared)
-        width = len(gpus)
-        first = np.concatenate(([True], gpus[1:] != gpus[:-1]))
-        row, device = np.nonzero(first & (gpus >= menu.milli[share][:, None]))
+        values = np.array(sorted(set(gpus.tolist())), dtype=np.int64)
+        row, choice = np.nonzero(values >= menu.milli[share][:, None])
         self.rows: Ints = np.concatenate((plain, share[row]))
-        self.takes: Ints = np.concatenate((np.full(len(plain), -1), gpus[device]))
-        """What is left of the GPU that is shared; -1 where none is."""
-        after = np.tile(gpus, (len(self.rows), 1))
-        columns = np.arange(width)
-        after[: len(plain)][columns >= width - whole[plain][:, None]] = 0
-        after[np.arange(len(plain), len(self.rows)), device] -= menu.milli[share[row]]
-        self.gpus_after = after
+        self.takes: Ints = np.concatenate(
+            (np.full(len(plain), NO_GPU, dtype=np.int64), values[choice])
+        )
+        """What is left of the GPU that is shared."""
+        self.asked: Ints = menu.asked[self.rows]
+        self.whole: Ints = menu.whole[self.rows]
+        self.left: Ints = np.where(self.takes > NO_GPU, self.takes - self.asked, NO_GPU)
+        """What will be left of it."""
         self.cpu_after: Ints = cpu - menu.cpu[self.rows]
 
 
@@ -68,12 +74,14 @@ class Rated:
         return found
 
     def _rate(self, seats: Seats) -> tuple[Floats, Ints]:
-        best = np.full(len(self.menu.cpu), np.inf)
-        takes = np.full(len(self.menu.cpu), -1, dtype=np.int64)
-        badness = self.measure(seats)
-        np.minimum.at(best, seats.rows, badness)
-        chosen = np.flatnonzero(badness == best[seats.rows])[::-1]
-        takes[seats.rows[chosen]] = seats.takes[chosen]
+        demands = len(self.menu.cpu)
+        best, takes = np.full(demands, np.inf), np.full(demands, NO_GPU, dtype=np.int64)
+        if len(seats.rows):
+            badness = self.measure(seats)
+            # The last to be written stays: the best, and of the best the fullest.
+            order = np.lexsort((-seats.takes, -badness))
+            best[seats.rows[order]] = badness[order]
+            takes[seats.rows[order]] = seats.takes[order]
         return best, takes
 
 
@@ -81,19 +89,20 @@ class Board:
     """The chooser of every policy that scores a node by its state alone."""
 
     def __init__(self, shapes: Sequence[Shape], rated: Rated) -> None:
-        self.rated = rated
         menu = rated.menu
-        self.kinds: Ints = np.array([menu.kinds.index(shape) for shape in shapes], dtype=np.int64)
-        self._scores = np.full((len(menu.cpu), len(shapes)), np.inf)
-        self._takes = np.full((len(menu.cpu), len(shapes)), -1, dtype=np.int64)
-        self._seen = -1
+        number = {kind: index for index, kind in enumerate(menu.kinds)}
+        self.kinds: Ints = np.array([number[shape] for shape in shapes], dtype=np.int64)
         self.extra: Floats | None = None
         """Added to the badness: a row per demand, a column per node."""
+        self._rated = rated
+        self._scores = np.full((len(menu.cpu), len(shapes)), np.inf)
+        self._takes = np.full((len(menu.cpu), len(shapes)), NO_GPU, dtype=np.int64)
+        self._seen = -1
 
     def choose(self, demand: Demand, left: Left) -> Seat | None:
         """Return the best seat, the first of the cluster among equals; None: there is none."""
         self._catch_up(left)
-        row = self.rated.menu.number(demand)
+        row = self._rated.menu.number(demand)
         if row is None:
             return None
         scores = self._scores[row]
@@ -101,24 +110,22 @@ class Board:
             scores = scores + self.extra[row]
         scores = np.where(left.memory_mib < demand.memory_mib, np.inf, scores)
         node = int(scores.argmin())
-        if not np.isfinite(scores[node]):
+        if scores[node] == np.inf:
             return None
-        return Seat(node, self._devices(demand, left.gpu_milli[node], int(self._takes[row, node])))
-
-    def _devices(self, demand: Demand, gpus: Ints, takes: int) -> tuple[int, ...]:
-        if demand.shared:
-            return (int((gpus == takes).argmax()),)
-        return tuple(int(device) for device in np.flatnonzero(gpus == GPU_MILLI)[: demand.gpus])
+        return Seat(node, _devices(demand, left.gpu_milli[node], int(self._takes[row, node])))
 
     def _catch_up(self, left: Left) -> None:
         """Rate again the nodes that have changed."""
-        if self._seen < 0:
-            stale = range(len(self.kinds))
-        else:
-            stale = left.changed[self._seen :]
+        stale = range(len(self.kinds)) if self._seen < 0 else left.changed[self._seen :]
         for node in stale:
-            rated = self.rated.of(
-                int(self.kinds[node]), int(left.cpu_milli[node]), np.sort(left.gpu_milli[node])
-            )
+            kind, cpu = int(self.kinds[node]), int(left.cpu_milli[node])
+            rated = self._rated.of(kind, cpu, np.sort(left.gpu_milli[node]))
             self._scores[:, node], self._takes[:, node] = rated
         self._seen = len(left.changed)
+
+
+def _devices(demand: Demand, gpus: Ints, takes: int) -> tuple[int, ...]:
+    """Return the first GPUs that are free, or the first of which so much is left."""
+    if demand.shared:
+        return (int((gpus == takes).argmax()),)
+    return tuple(int(device) for device in np.flatnonzero(gpus == GPU_MILLI)[: demand.gpus])

@@ -15,9 +15,6 @@ CPU_MOST = 128_000.0
 GPU_MOST = 8_000.0
 """GPU milli of the largest node."""
 
-FULLEST_FIRST = 1e-6
-"""Tells GPUs of one node apart, never nodes."""
-
 
 class SizeRule:
     """A rule for one mix whose measure knows the menu."""
@@ -40,9 +37,10 @@ class BestFitRule(SizeRule):
 
     def badness(self, seats: Seats) -> Floats:
         """Return the whole percent that is left."""
-        gpu = seats.gpus_after.sum(axis=1)
+        gpu = int(seats.gpus.sum()) - seats.asked
         left = 0.5 * seats.cpu_after / CPU_MOST + 0.5 * gpu / GPU_MOST
-        return -np.floor(100.0 * (1.0 - left))
+        score: Floats = np.floor(100.0 * (1.0 - left))
+        return -score
 
 
 class DotProductRule(SizeRule):
@@ -51,9 +49,9 @@ class DotProductRule(SizeRule):
     def badness(self, seats: Seats) -> Floats:
         """Return the whole percent of the mean product."""
         cpu = seats.cpu / CPU_MOST * self.menu.cpu[seats.rows] / CPU_MOST
-        asked = (self.menu.gpus * self.menu.milli)[seats.rows]
-        gpu = float(seats.gpus.sum()) / GPU_MOST * asked / GPU_MOST
-        return -np.floor(100.0 * (1.0 - 0.5 * (cpu + gpu)))
+        gpu = float(seats.gpus.sum()) / GPU_MOST * seats.asked / GPU_MOST
+        score: Floats = np.floor(100.0 * (1.0 - 0.5 * (cpu + gpu)))
+        return -score
 
 
 class BestFit:

@@ -21,26 +21,47 @@ class Fragmentation:
     """Idle GPU milli of a node that typical pods cannot use, weighted by how usual they are."""
 
     def __init__(self, menu: Menu) -> None:
-        share = np.cumsum(menu.counts) / menu.counts.sum()
+        share = np.cumsum(menu.counts) / max(int(menu.counts.sum()), 1)
         typical = int(np.searchsorted(share, COVERED)) + 1
-        weights = menu.counts[:typical] / menu.counts[:typical].sum()
+        weights: Floats = menu.counts[:typical] / menu.counts[:typical].sum()
+        # A pod without GPUs can use none, so it counts with its whole weight: with none of ours.
         on_gpus = np.flatnonzero(menu.gpus[:typical] > 0)
-        self._without = float(weights[menu.gpus[:typical] == 0].sum())
         self._weights = weights[on_gpus]
         self._cpu = menu.cpu[on_gpus]
         self._models = menu.models[on_gpus]
-        need = np.where(menu.shared, menu.milli, GPU_MILLI)[on_gpus]
         self._devices = menu.gpus[on_gpus]
+        need = np.where(menu.shared, menu.milli, GPU_MILLI)[on_gpus]
         self._needs, self._need_of = np.unique(need, return_inverse=True)
 
-    def __call__(self, kind: int, cpu: Ints, gpus: Ints) -> Floats:
-        """Return the fragmentation in GPU milli of nodes of a kind, a row of GPUs for each."""
-        idle = gpus.sum(axis=1)
-        useful = gpus[:, None, :] >= self._needs[:, None]
-        used = (useful * gpus[:, None, :]).sum(axis=2)[:, self._need_of]
-        enough = useful.sum(axis=2)[:, self._need_of] >= self._devices
-        runs = enough & (self._cpu <= cpu[:, None]) & self._models[:, kind]
-        return idle * 1.0 - (used * runs) @ self._weights
+    def of(self, kind: int, cpu: int, gpus: Ints) -> float:
+        """Return the fragmentation of a node of a kind, in GPU milli."""
+        used, enough = self._useful(gpus)
+        none = np.zeros((1, 1), dtype=np.int64)
+        return float(gpus.sum() - self._used(kind, np.array([cpu]), used + none, enough + none)[0])
+
+    def growth(self, seats: Seats) -> Floats:
+        """Return by how much every way to be seated raises the node's fragmentation."""
+        used, enough = self._useful(seats.gpus)
+        whole, takes, left = seats.whole[:, None], seats.takes[:, None], seats.left[:, None]
+        before = takes >= self._needs
+        after = left >= self._needs
+        used = used - GPU_MILLI * whole - before * takes + after * left
+        enough = enough - whole - before + after
+        idle = float(seats.gpus.sum())
+        was = idle - self.of(seats.kind, seats.cpu, seats.gpus)
+        return was - seats.asked - self._used(seats.kind, seats.cpu_after, used, enough)
+
+    def _useful(self, gpus: Ints) -> tuple[Ints, Ints]:
+        """Return the milli on GPUs that are large enough, and their number, by need."""
+        useful = gpus >= self._needs[:, None]
+        return (useful * gpus).sum(axis=1), useful.sum(axis=1)
+
+    def _used(self, kind: int, cpu: Ints, used: Ints, enough: Ints) -> Floats:
+        """Return the milli that typical pods could use, weighted; a number per row."""
+        runs = self._models[:, kind] & (self._cpu <= cpu[:, None])
+        runs &= enough[:, self._need_of] >= self._devices
+        useful: Floats = (runs * used[:, self._need_of]) @ self._weights
+        return useful
 
 
 class Fgd:
@@ -67,6 +88,6 @@ class FgdRule:
         return Board(shapes, self._rated)
 
     def _badness(self, seats: Seats) -> Floats:
-        before = self._fragmentation(seats.kind, np.array([seats.cpu]), seats.gpus[None, :])
-        after = self._fragmentation(seats.kind, seats.cpu_after, seats.gpus_after)
-        return -np.floor(100.0 / (1.0 + np.exp((after - before) / STEEP_MILLI)))
+        growth = self._fragmentation.growth(seats)
+        score: Floats = np.floor(100.0 / (1.0 + np.exp(growth / STEEP_MILLI)))
+        return -score

@@ -29,13 +29,14 @@ class Menu:
     memory: Floats
     """Mean of those that are equal in all else."""
     counts: Ints
+    asked: Ints
+    """GPU milli of all its GPUs together."""
+    shared: Bools
+    """Whether it takes a part of one GPU."""
+    whole: Ints
+    """How many GPUs it takes that must be wholly free."""
     models: Bools
     """A row per demand, a column per kind: whether the model will do."""
-
-    @property
-    def shared(self) -> Bools:
-        """Return which take a part of one GPU."""
-        return (self.gpus == 1) & (self.milli < GPU_MILLI)
 
     def number(self, demand: Demand) -> int | None:
         """Return the row of a demand, or None when the mix does not know it."""
@@ -57,6 +58,8 @@ def menu_of(shapes: Sequence[Shape], mix: Mix) -> Menu:
         counts[key] = counts.get(key, 0) + count
         memory[key] = memory.get(key, 0) + count * demand.memory_mib
     keys = sorted(counts, key=lambda key: (counts[key], key[0], key[2], key[1], _spec(key)))[::-1]
+    models = [[_will_do(key, kind) for kind in kinds] for key in keys]
+    shared = [key[1] == 1 and key[2] < GPU_MILLI for key in keys]
     return Menu(
         kinds=kinds,
         index={key: row for row, key in enumerate(keys)},
@@ -65,7 +68,10 @@ def menu_of(shapes: Sequence[Shape], mix: Mix) -> Menu:
         milli=np.array([key[2] for key in keys], dtype=np.int64),
         memory=np.array([memory[key] / counts[key] for key in keys], dtype=np.float64),
         counts=np.array([counts[key] for key in keys], dtype=np.int64),
-        models=np.array([[_will_do(key, kind) for kind in kinds] for key in keys], dtype=np.bool_),
+        asked=np.array([key[1] * key[2] for key in keys], dtype=np.int64),
+        shared=np.array(shared, dtype=np.bool_),
+        whole=np.array([key[1] * (not part) for key, part in zip(keys, shared, strict=True)]),
+        models=np.array(models, dtype=np.bool_).reshape(len(keys), len(kinds)),
     )
 
 

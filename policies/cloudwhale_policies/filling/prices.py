@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from cloudwhale.spi.filling import GPU_MILLI
-from cloudwhale_policies.filling.menu import Floats, Ints, Menu
+from cloudwhale_policies.filling.menu import Floats, Menu
+
+# Whole cores, GiB and GPUs keep the numbers of the programme near 1.
+CPU_UNIT = 1000.0
+MEMORY_UNIT = 1024.0
+GPU_UNIT = 1000.0
+
+PARTS = 3
+"""CPU, memory, GPU: so many rows of the programme per kind of node."""
+
+OPTIONS = (
+    ("threads", 1),
+    ("solver", "ipm"),
+    ("run_crossover", "off"),  # of many duals those in the middle, not those of a corner
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """GPU milli that a unit of each kind is worth; a number per kind."""
+    """GPU milli that a unit of each kind of node is worth; a number per kind."""
 
     cpu: Floats
     """Of a milli of CPU."""
@@ -20,17 +34,13 @@ class Prices:
     """Of a MiB."""
     gpu: Floats
     """Of a milli of GPU."""
-    large: Floats
-    """Of a GPU of which more than half is left, beside its milli."""
 
     def of(self, menu: Menu) -> Floats:
         """Return what every demand is worth on every kind: a row per demand, a column per kind."""
-        asked = (menu.gpus * menu.milli).astype(np.float64)
         return (
             menu.cpu[:, None] * self.cpu
             + menu.memory[:, None] * self.memory
-            + asked[:, None] * self.gpu
-            + large(menu)[:, None] * self.large
+            + menu.asked[:, None] * self.gpu
         )
 
 
@@ -38,83 +48,75 @@ class Prices:
 class Free:
     """What is free on all nodes of each kind together."""
 
-    cpu: Ints
-    memory: Ints
+    cpu: Floats
+    memory: Floats
     gpu: Floats
-    """Without what is expected to be left over."""
-    large: Ints
-    """GPUs of which more than half is left."""
 
 
 class Market:
-    """The linear programme that fills what is free with what usually comes; solved ever again."""
+    """The linear programme that fills what is free with what usually comes; solved ever again.
+
+    It places numbers of pods of a demand on kinds of nodes so that most GPU is occupied. Pods
+    without GPUs take no part: they are worth nothing there, and they are placed anyway.
+    """
 
     def __init__(self, menu: Menu) -> None:
-        import highspy
-
         self._menu = menu
-        self._rows, self._columns = np.nonzero(menu.models & (_asked(menu) > 0)[:, None])
-        self._solver = highspy.Highs()
-        for name, value in (
-            ("output_flag", False),
-            ("threads", 1),
-            ("solver", "ipm"),  # without crossover: of many duals those in the middle
-            ("run_crossover", "off"),
-            ("presolve", "off"),
-        ):
+        self._demands, self._kinds = np.nonzero(menu.models & (menu.asked > 0)[:, None])
+        self._solver = quiet_solver()
+        for name, value in OPTIONS:
             self._solver.setOptionValue(name, value)
         self._solver.passModel(self._model())
 
-    def _model(self) -> object:
-        """Return the programme: pods of a demand on a kind; kinds' capacity, then what comes."""
-        import highspy
-
-        menu, kinds, demands = self._menu, len(self._menu.kinds), len(self._menu.cpu)
-        pairs = len(self._rows)
-        model = highspy.HighsLp()
-        model.num_col_, model.num_row_ = pairs, 4 * kinds + demands
-        model.sense_ = highspy.ObjSense.kMaximize
-        model.col_cost_ = _asked(menu)[self._rows] / 1000.0
-        model.col_lower_, model.col_upper_ = np.zeros(pairs), np.full(pairs, np.inf)
-        model.row_lower_ = np.full(4 * kinds + demands, -np.inf)
-        model.row_upper_ = np.zeros(4 * kinds + demands)
-        places = np.stack(
-            [self._columns + part * kinds for part in range(4)] + [4 * kinds + self._rows], axis=1
-        )
-        amounts = np.stack(
-            [
-                menu.cpu[self._rows] / 1000.0,
-                menu.memory[self._rows] / 1000.0,
-                _asked(menu)[self._rows] / 1000.0,
-                large(menu)[self._rows],
-                np.ones(pairs),
-            ],
-            axis=1,
-        )
-        model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-        model.a_matrix_.start_ = np.arange(0, 5 * pairs + 1, 5)
-        model.a_matrix_.index_ = places.ravel()
-        model.a_matrix_.value_ = amounts.ravel()
-        return model
-
     def prices(self, free: Free, coming: Floats) -> Prices:
         """Return the prices while so many pods of every demand are still to come."""
-        kinds, demands = len(self._menu.kinds), len(self._menu.cpu)
-        upper = np.concatenate((free.cpu, free.memory, free.gpu)) / 1000.0
-        upper = np.concatenate((upper, free.large, coming))
-        rows = np.arange(4 * kinds + demands, dtype=np.int32)
-        self._solver.changeRowsBounds(len(rows), rows, np.full(len(rows), -np.inf), upper)
+        kinds = len(self._menu.kinds)
+        upper = np.concatenate(
+            (free.cpu / CPU_UNIT, free.memory / MEMORY_UNIT, free.gpu / GPU_UNIT, coming)
+        )
+        rows = np.arange(len(upper), dtype=np.int32)
+        self._solver.changeRowsBounds(len(upper), rows, np.full(len(upper), -np.inf), upper)
         self._solver.run()
-        duals = np.abs(np.array(self._solver.getSolution().row_dual)[: 4 * kinds])
+        duals = np.abs(np.array(self._solver.getSolution().row_dual, dtype=np.float64))
+        cpu, memory, gpu = duals[: PARTS * kinds].reshape(PARTS, kinds)
         return Prices(
-            cpu=duals[:kinds], memory=duals[kinds : 2 * kinds], gpu=duals[2 * kinds : 3 * kinds], large=1000.0 * duals[3 * kinds :]
+            cpu=cpu * GPU_UNIT / CPU_UNIT, memory=memory * GPU_UNIT / MEMORY_UNIT, gpu=gpu
         )
 
+    def _model(self) -> Any:
+        """Return the programme; rows: CPU, memory and GPU by kind, then what comes by demand."""
+        import highspy
 
-def large(menu: Menu) -> Ints:
-    """Return how many GPUs every demand takes more than half of."""
-    return np.where(menu.milli > GPU_MILLI // 2, menu.gpus, 0)
+        menu, kinds, pairs = self._menu, len(self._menu.kinds), len(self._demands)
+        rows = PARTS * kinds + len(menu.cpu)
+        places = [self._kinds + part * kinds for part in range(PARTS)]
+        places.append(PARTS * kinds + self._demands)
+        amounts = [menu.cpu / CPU_UNIT, menu.memory / MEMORY_UNIT, menu.asked / GPU_UNIT]
+        model = highspy.HighsLp()
+        model.num_col_, model.num_row_ = pairs, rows
+        model.sense_ = highspy.ObjSense.kMaximize
+        model.col_cost_ = amounts[-1][self._demands]
+        model.col_lower_, model.col_upper_ = np.zeros(pairs), np.full(pairs, np.inf)
+        model.row_lower_, model.row_upper_ = np.full(rows, -np.inf), np.zeros(rows)
+        model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+        model.a_matrix_.start_ = np.arange(0, len(places) * pairs + 1, len(places))
+        model.a_matrix_.index_ = np.stack(places, axis=1).ravel()
+        model.a_matrix_.value_ = np.stack(
+            [row[self._demands] for row in amounts] + [np.ones(pairs)], axis=1
+        ).ravel()
+        return model
 
 
-def _asked(menu: Menu) -> Ints:
-    return menu.gpus * menu.milli
+def quiet_solver() -> Any:
+    """Return a solver that prints nothing; highspy has no annotations for all of its calls."""
+    import highspy
+
+    class Quiet(highspy.Highs):
+        """A solver without callbacks: to enable them prints a banner on standard output."""
+
+        def enableCallbacks(self) -> None:
+            """Leave them off."""
+
+    solver: Any = Quiet()  # type: ignore[no-untyped-call]
+    solver.setOptionValue("output_flag", False)
+    return solver

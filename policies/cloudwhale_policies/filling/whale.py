@@ -11,184 +11,153 @@ from cloudwhale.spi.filling import GPU_MILLI, Demand, Left, Mix, Seat, Shape
 from cloudwhale_policies.filling.board import Board, Rated, Seats
 from cloudwhale_policies.filling.fits import CPU_MOST, GPU_MOST
 from cloudwhale_policies.filling.fragmentation import Fragmentation
-from cloudwhale_policies.filling.learned_waste import Seen, Waste, learned
-from cloudwhale_policies.filling.menu import Floats, Ints, Menu, menu_of
+from cloudwhale_policies.filling.learned_waste import Waste, joined, learned
+from cloudwhale_policies.filling.menu import Floats, Menu, menu_of
 from cloudwhale_policies.filling.prices import Free, Market
+from cloudwhale_policies.filling.rehearsal import Scene, rehearsed, scenes
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
+    """What each term of the score counts; 0 leaves one out.
+
+    Fragmentation, waste and price are in GPU milli, so their weights can be compared.
+    """
+
     fragmentation: float = 0.3
+    """What typical pods can no longer use, at once."""
     waste: float = 3.0
+    """What was left over of such nodes in rehearsals."""
     price: float = 3.0
+    """What the rest of the mix would give for what the pod takes."""
     cpu: float = 15.0
+    """Of a node with as much CPU left as the largest has: the fuller one first."""
     gpu: float = 15.0
-    every: int = 500
-    horizon: float = 1.0
-    least: float = 0.05
-    rounds: int = 5
-    runs: int = 3
-    gap: float = 0.7
-    usable: bool = True
-    large: bool = True
-    finer: float = 0.1
-    mode: str = "arrived"
+    """The same for GPUs."""
 
 
-class Rule:
+@dataclass(frozen=True, slots=True)
+class Practice:
+    """How the waste is learned; chosen so that learning takes a quarter of a minute on openb."""
+
+    scenes: int = 2
+    rounds: int = 3
+    """Beyond the first, which knows of no waste."""
+    newer: float = 0.3
+    """What the waste of a round counts beside all before it."""
+    seed: int = 0
+
+
+EVERY_PODS = 250
+"""Prices are made anew after so many pods; on openb a fortieth of what comes."""
+
+LEAST_SHARE = 0.05
+"""Of the cluster's GPUs: never fewer are expected to be asked for still."""
+
+CHOOSY = 1.25
+ANYWHERE = 1.0
+"""So many times the pods for which only some models will do are expected, and all others.
+
+A node that was kept for one that does not come serves others; nothing serves one that finds its
+model taken.
+"""
+
+
+class Whale:
+    """The least of what a seat strands, weighed; one set of weights for every mix."""
+
+    def __init__(self, weights: Weights | None = None, practice: Practice | None = None) -> None:
+        self.weights = weights or Weights()
+        self.practice = practice or Practice()
+
+    def study(self, shapes: Sequence[Shape], mix: Mix) -> WhaleRule:
+        """Return the rule that filled most in rehearsals; the first of them knows no waste."""
+        menu = menu_of(shapes, mix)
+        rule = WhaleRule(menu, self.weights, None)
+        if not self.weights.waste:
+            return rule
+        practice = self.practice
+        drawn = scenes(shapes, mix, practice.scenes, practice.seed)
+        allocated, waste = _practised(drawn, menu, rule)
+        best = (allocated, rule)
+        for _ in range(practice.rounds):
+            rule = WhaleRule(menu, self.weights, waste)
+            allocated, newer = _practised(drawn, menu, rule)
+            if allocated > best[0]:
+                best = (allocated, rule)
+            waste = waste.blended(newer, practice.newer)
+        return best[1]
+
+
+def _practised(drawn: Sequence[Scene], menu: Menu, rule: WhaleRule) -> tuple[float, Waste]:
+    """Return what a rule allocates on average, and the waste that was seen meanwhile."""
+    played = [rehearsed(scene, menu, rule) for scene in drawn]
+    allocated = sum(each.allocated for each in played) / len(played)
+    return allocated, learned(joined([each.seen for each in played]), len(menu.kinds))
+
+
+class WhaleRule:
+    """The whale's filling for one mix."""
+
     def __init__(self, menu: Menu, weights: Weights, waste: Waste | None) -> None:
         self.menu = menu
         self.weights = weights
         self.waste = waste
-        self.fragmentation = Fragmentation(menu)
-        self.rated = Rated(menu, self._badness)
-        self.market = Market(menu) if weights.price else None
+        self.rated = Rated(menu, self.badness)
+        self._fragmentation = Fragmentation(menu)
 
-    def begin(self, shapes: Sequence[Shape]) -> "Chooser":
-        return Chooser(shapes, self)
+    def begin(self, shapes: Sequence[Shape]) -> Board | WhaleChooser:
+        """Return a chooser for a run."""
+        board = Board(shapes, self.rated)
+        return WhaleChooser(board, self, shapes) if self.weights.price else board
 
-    def _badness(self, seats: Seats) -> Floats:
-        w = self.weights
-        cpu, gpus = np.array([seats.cpu]), seats.gpus[None, :]
-        badness = w.fragmentation * (
-            self.fragmentation(seats.kind, seats.cpu_after, seats.gpus_after)
-            - self.fragmentation(seats.kind, cpu, gpus)
-        )
-        if self.waste is not None and w.waste:
-            badness = badness + w.waste * (
-                self.waste(seats.kind, seats.cpu_after, seats.gpus_after)
-                - self.waste(seats.kind, cpu, gpus)
-            )
-        return badness + w.cpu * seats.cpu / CPU_MOST + w.gpu * float(seats.gpus.sum()) / GPU_MOST
+    def badness(self, seats: Seats) -> Floats:
+        """Return what every way to be seated strands by sight and by experience, weighed."""
+        weights = self.weights
+        full = weights.cpu * seats.cpu / CPU_MOST + weights.gpu * int(seats.gpus.sum()) / GPU_MOST
+        badness = full + weights.fragmentation * self._fragmentation.growth(seats)
+        if self.waste is not None:
+            badness = badness + weights.waste * self.waste.growth(seats)
+        return badness
 
 
-class Chooser:
-    def __init__(self, shapes: Sequence[Shape], rule: Rule) -> None:
-        self.board = Board(shapes, rule.rated)
-        self.rule = rule
-        self.capacity = GPU_MILLI * sum(s.gpus for s in shapes)
-        self.arrived = 0
-        self.count = 0
-        self.next = 0
+class WhaleChooser:
+    """One run: a board whose prices follow what is left and what is still to come."""
+
+    def __init__(self, board: Board, rule: WhaleRule, shapes: Sequence[Shape]) -> None:
+        self._board = board
+        self._menu = rule.menu
+        self._weight = rule.weights.price
+        self._market = Market(rule.menu)
+        self._capacity = GPU_MILLI * sum(shape.gpus for shape in shapes)
+        self._arrived = 0
+        self._pods = 0
 
     def choose(self, demand: Demand, left: Left) -> Seat | None:
-        if self.rule.market and self.count >= self.next:
-            todo = max(self.capacity - self.arrived, 0) if self.arrived < self.capacity else 1e18
-            mean = (self.rule.menu.gpus*self.rule.menu.milli*self.rule.menu.counts).sum()/self.rule.menu.counts.sum()
-            self.next = self.count + max(40, min(self.rule.weights.every, int(self.rule.weights.finer * todo / mean)))
-            self._price(left)
-        self.count += 1
-        self.arrived += demand.gpu_total_milli
-        return self.board.choose(demand, left)
+        """Return the seat that strands least, or None when there is none."""
+        if self._pods % EVERY_PODS == 0:
+            worth = self._market.prices(self._free(left), self._coming()).of(self._menu)
+            self._board.extra = self._weight * worth[:, self._board.kinds]
+        self._pods += 1
+        self._arrived += demand.gpu_total_milli
+        return self._board.choose(demand, left)
 
-    def _price(self, left: Left) -> None:
-        w = self.rule.weights
-        menu = self.rule.menu
-        kinds = self.board.kinds
-        K = len(menu.kinds)
-        gpu = left.gpu_milli.sum(axis=1)
-        usable = gpu * 1.0
-        if w.usable and self.rule.waste is not None:
-            for k in range(K):
-                i = np.flatnonzero(kinds == k)
-                usable[i] -= self.rule.waste(k, left.cpu_milli[i], left.gpu_milli[i])
-        elif w.usable:
-            usable = (left.gpu_milli * (left.gpu_milli >= 300)).sum(axis=1)
-        large = (left.gpu_milli > 500).sum(axis=1) if w.large else (gpu > 0) * 1e6
-        free = Free(
-            *(
-                np.bincount(kinds, weights=v, minlength=K)
-                for v in (left.cpu_milli, left.memory_mib, usable, large)
-            )
+    def _free(self, left: Left) -> Free:
+        """Return what is free on all nodes of each kind together."""
+        kinds, number = self._board.kinds, len(self._menu.kinds)
+        cpu, memory, gpu = (
+            np.bincount(kinds, weights=each, minlength=number).astype(np.float64)
+            for each in (left.cpu_milli, left.memory_mib, left.gpu_milli.sum(axis=1))
         )
-        if w.mode == "arrived":
-            more = max(w.horizon * self.capacity - self.arrived, w.least * self.capacity)
-        else:
-            more = w.horizon * gpu.sum()
-        coming = menu.counts * (more / float((menu.counts * menu.gpus * menu.milli).sum()))
-        prices = self.rule.market.prices(free, coming)
-        table = w.price * prices.of(menu)
-        self.board.extra = table[:, kinds]
+        return Free(cpu, memory, gpu)
 
-
-def draw(mix: Mix, capacity: float, dice: np.random.Generator) -> list[Demand]:
-    p = np.array(mix.counts, dtype=float)
-    mean = sum(c * d.gpu_total_milli for c, d in zip(mix.counts, mix.demands)) / p.sum()
-    n = int(capacity / mean)
-    return [mix.demands[i] for i in dice.choice(len(p), size=n, p=p / p.sum())]
-
-
-def rehearse(shapes, demands, rule):
-    n = len(shapes)
-    width = max(s.gpus for s in shapes)
-    g = np.zeros((n, width), dtype=np.int64)
-    for i, s in enumerate(shapes):
-        g[i, : s.gpus] = 1000
-    left = Left(
-        np.array([s.cpu_milli for s in shapes]), np.array([s.memory_mib for s in shapes]), g
-    )
-    chooser = rule.begin(shapes)
-    cap = float(g.sum())
-    arrived = got = 0
-    cpus, rows, nodes = [], [], []
-    at100 = []
-    for d in demands:
-        s = chooser.choose(d, left)
-        if s:
-            left.cpu_milli[s.node] -= d.cpu_milli
-            left.memory_mib[s.node] -= d.memory_mib
-            for x in s.devices:
-                g[s.node, x] -= d.gpu_milli
-            left.changed.append(s.node)
-            got += d.gpu_total_milli
-            nodes.append(s.node)
-            cpus.append(int(left.cpu_milli[s.node]))
-            rows.append(g[s.node].copy())
-        arrived += d.gpu_total_milli
-        if 0.995 <= arrived / cap < 1.005:
-            at100.append(got / cap)
-    nodes = np.array(nodes)
-    seen = Seen(chooser.board.kinds[nodes], np.array(cpus), np.array(rows), g[nodes])
-    return float(np.mean(at100)), got / cap, seen
-
-
-def joined(parts):
-    return Seen(
-        *(np.concatenate([getattr(p, f) for p in parts]) for f in ("kind", "cpu", "gpus", "final"))
-    )
-
-
-class Whale:
-    def __init__(self, weights: Weights = Weights(), seed: int = 0, verbose: bool = False) -> None:
-        self.weights, self.seed, self.verbose = weights, seed, verbose
-
-    def study(self, shapes: Sequence[Shape], mix: Mix) -> Rule:
-        menu = menu_of(shapes, mix)
-        dice = np.random.default_rng(self.seed)
-        cap = 1300.0 * sum(s.gpus for s in shapes)
-        base = sorted(shapes, key=lambda s: (s.model, s.gpus, s.cpu_milli, s.memory_mib))
-        scenes = []
-        for _ in range(self.weights.runs):
-            scenes.append(([base[i] for i in dice.permutation(len(base))], draw(mix, cap, dice)))
-        best = None
-        waste = None
-        for round_ in range(self.weights.rounds + 1):
-            rule = Rule(menu, self.weights, waste)
-            runs = [rehearse(*scene, rule) for scene in scenes]
-            score = float(np.mean([r[0] for r in runs]))
-            if self.verbose:
-                print(
-                    "   round",
-                    round_,
-                    round(100 * score, 3),
-                    round(100 * np.mean([r[1] for r in runs]), 3),
-                    len(rule.rated._known),
-                    flush=True,
-                )
-            if best is None or score > best[0]:
-                best = (score, rule)
-            if not self.weights.waste:
-                break
-            new = learned(joined([r[2] for r in runs]), len(menu.kinds))
-            waste = new if waste is None else waste.blended(new, 1 - self.weights.gap)
-        return best[1]
+    def _coming(self) -> Floats:
+        """Return how many pods of every demand are expected until all GPUs are asked for."""
+        menu = self._menu
+        rest = max(self._capacity - self._arrived, LEAST_SHARE * self._capacity)
+        usual = float(menu.counts @ menu.asked)
+        pods = rest / usual if usual else 0.0
+        choosy = ~menu.models.all(axis=1)
+        factors: Floats = np.where(choosy, CHOOSY, ANYWHERE).astype(np.float64)
+        coming: Floats = pods * factors * menu.counts
+        return coming
