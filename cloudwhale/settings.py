@@ -50,6 +50,7 @@ _WANTED = {
     "labels": 'names with texts, like {rack = "a"}',
     "order": "a name, like priority",
     "score": "a name, like best-fit",
+    "wait": "a name, like whale",
     "rent": "a name, like one-each",
     "weights": "names of scores with numbers that sum to 1, like {finish = 0.6, fit = 0.4}",
     "shares": "projects with numbers above 0, like {nlp = 2, vision = 1}",
@@ -57,9 +58,13 @@ _WANTED = {
     "age": "true or false",
     "hold": "true or false",
     "reserve": "true or false",
+    "strict": "true or false",
     "preempt": "true or false",
+    "displace": "true or false",
+    "restart_s": "a number of seconds, 0 or more, like 60",
     "preempt_after_s": "a number of seconds, 0 or more, like 60",
     "seed": "a whole number, like 0",
+    "value_usd_h": "a number of dollars, 0 or more, like 20",
     "attempt_lease_s": "a number of seconds above 0, like 600",
     "clock_skew_s": "a number of seconds, 0 or more, like 30",
     "budget_soft_share": "a share above 0 and at most 1, like 0.9",
@@ -110,6 +115,8 @@ class Settings(Value):
     """Policy that says which job is planned first."""
     score: str = "whale"
     """Policy that says which of the places that fit is best."""
+    wait: str = "whale"
+    """Policy that says who starts, who waits for a start to come, and who had better be rented for."""
     rent: str = "one-each"
     """Policy that says which machines are rented for those who had better not wait."""
     seed: int = 0
@@ -126,10 +133,18 @@ class Settings(Value):
     """Whether a job may wait for a better place although it fits somewhere."""
     reserve: bool = True
     """Whether room is kept for the oldest job that is too large for what is free."""
+    strict: bool = False
+    """Whether nobody may pass a job that does not fit yet."""
     preempt: bool = True
     """Whether a job may be stopped, checkpoint first, for one of a higher class."""
+    displace: bool = False
+    """Whether jobs may be stopped for others of their class where that pays."""
+    restart_s: Seconds = Field(60.0, ge=0, allow_inf_nan=False)
+    """What stopping, placing and restoring a job is expected to cost it."""
     preempt_after_s: Seconds = Field(60.0, ge=0, allow_inf_nan=False)
     """A job that has run for less is not stopped for another."""
+    value_usd_h: float = Field(20.0, ge=0, allow_inf_nan=False)
+    """What an hour of a job's waiting is worth, in dollars, where its file does not say."""
     attempt_lease_s: Seconds = Field(600.0, gt=0, allow_inf_nan=False)
     """Silence of the store or the agent after which an attempt counts as lost."""
     clock_skew_s: Seconds = Field(30.0, ge=0, allow_inf_nan=False)

@@ -100,9 +100,11 @@ def patience(settings: Settings) -> Patience:
 
 def policies(settings: Settings) -> Policies:
     """Return the policies that the settings name; raise SettingsError for an unknown one."""
+    order = plugins.load(plugins.ORDERS, settings.order)()
     return Policies(
-        order=plugins.load(plugins.ORDERS, settings.order)(),
+        order=order,
         score=plugins.load(plugins.SCORES, settings.score)(),
+        wait=plugins.load(plugins.WAITS, settings.wait)(),
         rent=plugins.load(plugins.RENTS, settings.rent)(),
         rules=Rules(
             patience=patience(settings),
@@ -112,7 +114,11 @@ def policies(settings: Settings) -> Policies:
             age=settings.age,
             hold=settings.hold,
             reserve=settings.reserve,
+            strict=settings.strict,
             preempt=settings.preempt,
+            displace=settings.displace or order.displaces,
+            restart_s=settings.restart_s,
             preempt_after_s=settings.preempt_after_s,
+            value_usd_h=settings.value_usd_h,
         ),
     )

@@ -37,6 +37,7 @@ class Code(StrEnum):
     WAITS_FOR_JOB = "waits-for-job"
     BACKOFF = "backoff"
     RECOVERING = "recovering"
+    STANDS_BEHIND = "stands-behind"  # nobody passes who stands before it and does not fit yet
     HELD = "held"  # a better place becomes free soon
     MAKES_ROOM = "makes-room"  # jobs of lower priority give way to it
     WAITS_FOR_START = "waits-for-start"  # its start here is near enough to be waited for

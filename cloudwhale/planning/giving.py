@@ -63,12 +63,13 @@ def matched(
     known = queueing(world, before.durations, rules)
     old = aged(ready, known, whole) if order.ages and rules.age else Aged()
     room = promised(ready, before, whole) if rules.preempt else Promised()
-    holds_pay = rules.hold and not old.at_last  # who has waited longest is kept from no node
+    strict = order.strict or rules.strict
+    holds_pay = rules.hold and not strict and not old.at_last  # who is at last is kept from no node
     waiting = Holding(ready=tuple(ready))
     if holds_pay:
         waiting = still_held(ready, before, whole, room.reserved)
     classes = _classes(waiting.ready, room.first, order, replace(known, aged=old.first))
-    if not rules.match:
+    if strict or not rules.match:
         classes = [(job,) for job in chain.from_iterable(classes)]
     reserved = {**waiting.reserved, **room.reserved}
     at_once = frozenset(job.id for job in (*old.first, *room.first))
@@ -81,7 +82,7 @@ def matched(
         reserved[kept.reservation.node] = kept.reservation
     given = Packing(
         now=world.now, free=free, running=running, score=policies.score, durations=before.durations,
-        weights=rules.weights, reserved=reserved,
+        weights=rules.weights, reserved=reserved, strict=strict,
     )  # fmt: skip
     packed = pack(classes, given)
     after = before.with_places(packed.places)

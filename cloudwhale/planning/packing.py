@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from cloudwhale.model.job import Job
 from cloudwhale.model.plan import Decision, Scored
+from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.planning.board import Board, SmallBoard
 from cloudwhale.planning.durations import Durations
@@ -38,6 +39,8 @@ class Packing:
     """Weight of each named score; empty: the policy's own."""
     reserved: Mapping[str, Reservation] = field(default_factory=dict[str, Reservation])
     """Room that is kept, by node id: who would run past the start must fit beside it."""
+    strict: bool = False
+    """Whether everybody behind the first class that did not get all its places stays out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +68,24 @@ def pack(classes: Sequence[Sequence[Job]], given: Packing) -> Packed:
     for some in classes:
         left_out += seat_class(waiting[start : start + len(some)], board, progress)
         start += len(some)
+        if given.strict and left_out:
+            break
     seats = sorted((s for here in ground.seats for s in here), key=lambda seat: seat.rank)
-    return _packed(jobs, seats, left_out, board)
+    found = _packed(jobs, seats, left_out, board)
+    behind = waiting[start:]
+    if not behind:
+        return found
+    told = _stands_behind(jobs[left_out[0].rank])
+    stuck = ((jobs[w.rank], Verdict(w.need, ground, {}, None, told=told)) for w in behind)
+    return Packed(found.places, (*found.refused, *stuck))
+
+
+def _stands_behind(first: Job) -> Reason:
+    return Reason(
+        code=Code.STANDS_BEHIND,
+        says=f"stands behind {first.id}, which does not fit yet, and nobody passes",
+        change=f"{first.id} starts, or `strict` is switched off",
+    )
 
 
 def numbered(jobs: Iterable[Job], needs: Needs) -> list[Waiting]:

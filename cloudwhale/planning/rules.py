@@ -41,8 +41,14 @@ class Rules(Value):
     """Whether a job may wait for a better place although it fits somewhere."""
     reserve: bool = True
     """Whether room is kept for the oldest job that is too large for what is free."""
+    strict: bool = False
+    """Whether nobody may pass a job that does not fit yet; some orders are strict without it."""
     preempt: bool = True
     """Whether jobs may be stopped for those of a higher class."""
+    displace: bool = False
+    """Whether jobs may be stopped for others of their class that stand before them."""
+    restart_s: Seconds = 60.0
+    """What stopping, placing and restoring a job is expected to cost it."""
     preempt_after_s: Seconds = 60.0
     """A job that has run for less is not stopped for another."""
     value_usd_h: float = 20.0

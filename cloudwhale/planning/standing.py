@@ -20,7 +20,11 @@ def queueing(world: World, durations: Durations, rules: Rules) -> Queueing:
     nodes = [node for node in world.nodes.values() if node.state is NodeState.READY]
     return Queueing(
         now=world.now,
-        remaining_s=lambda job: remaining_s(job, durations),
+        remaining_s=lambda job: remaining_s(job, durations, world.now),
+        length_s=lambda job: durations.length_s(job.spec),
+        served=lambda job: (
+            job.ran_s(world.now) * (job.wants.gpu.count * job.wants.gpu.share or 1.0)
+        ),
         size=sizes(nodes),
         use=used(world),
         shares=rules.shares,
@@ -28,15 +32,17 @@ def queueing(world: World, durations: Durations, rules: Rules) -> Queueing:
     )
 
 
-def remaining_s(job: Job, durations: Durations) -> Seconds:
-    """Return how long a waiting job is still expected to run, at its reference speed; never 0.
+def remaining_s(job: Job, durations: Durations, now: Instant | None = None) -> Seconds:
+    """Return how long a job is still expected to run, at its reference speed; never 0.
 
-    What it has run and not lost lies in its checkpoint; without one it begins again.
+    What it has run and not lost lies in its checkpoint; without one it begins again. `now`: what
+    a running attempt has done until then counts as well.
     """
     length_s = durations.length_s(job.spec)
-    if job.checkpoint is None:
-        return length_s
-    return max(OUTRUN * length_s, length_s - max(0.0, job.run_s - job.lost_s))
+    done_s = 0.0 if job.checkpoint is None else max(0.0, job.run_s - job.lost_s)
+    if now is not None and job.started_at is not None and job.state in HOLDS_A_PLACE:
+        done_s += max(0.0, now - job.started_at)
+    return length_s if done_s <= 0 else max(OUTRUN * length_s, length_s - done_s)
 
 
 def sizes(nodes: Iterable[Node]) -> Callable[[Job], float]:

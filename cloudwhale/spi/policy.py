@@ -59,6 +59,11 @@ class Room:
     """Devices that waiting and usual jobs could use no longer: what it takes and what it spoils."""
 
 
+def _none(job: Job) -> float:
+    """Return 0: nothing has been said."""
+    return 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class Queueing:
     """What an order may know beside the jobs that could start."""
@@ -76,6 +81,10 @@ class Queueing:
     """Devices there are, or machines where there are none: 1 at least."""
     aged: tuple[Job, ...] = ()
     """Jobs that have waited for so long that they go before all others, first first."""
+    length_s: Callable[[Job], Seconds] = _none
+    """How long a job is expected to run from its first start to its end."""
+    served: Callable[[Job], float] = _none
+    """Device-seconds that a job has had by now, in all its attempts."""
 
 
 def priority_class(priority: int) -> int:
@@ -97,6 +106,23 @@ class Order(Protocol):
     @property
     def ages(self) -> bool:
         """Say whether it puts those first that have waited too long: only then are they named."""
+        ...
+
+    @property
+    def strict(self) -> bool:
+        """Say whether nobody may pass a job that does not fit yet."""
+        ...
+
+    @property
+    def displaces(self) -> bool:
+        """Say whether jobs that run are ranked with those that wait, and stopped for them.
+
+        Then `rank` is asked for both, and who stands behind what fits gives way.
+        """
+        ...
+
+    def next_change_s(self, job: Job, queueing: Queueing) -> Seconds | None:
+        """Return after how long a running job's rank changes by itself; None: it does not."""
         ...
 
     def rank(self, jobs: Sequence[Job], queueing: Queueing) -> Sequence[tuple[Job, ...]]:

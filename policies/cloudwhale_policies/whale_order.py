@@ -24,6 +24,8 @@ class Whale:
     """Class by priority; then who has used least of its share; then who is done soonest."""
 
     ages = True
+    strict = False
+    displaces = False
 
     def rank(self, jobs: Sequence[Job], queueing: Queueing) -> Sequence[tuple[Job, ...]]:
         """Return those that have waited too long one by one, then classes of about equal work.
@@ -38,6 +40,10 @@ class Whale:
         for _, members in groupby(rest, key=lambda pair: pair[0][:3]):
             classes.append(tuple(job for _, job in members))
         return classes
+
+    def next_change_s(self, job: Job, queueing: Queueing) -> Seconds | None:
+        """Return None: a running job only becomes shorter, and is stopped where that pays."""
+        return None
 
 
 def _key(job: Job, queueing: Queueing, behind: Mapping[str, int]) -> Key:

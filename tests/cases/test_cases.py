@@ -34,9 +34,14 @@ class Together:
     """All jobs in one class."""
 
     ages = False
+    strict = False
+    displaces = False
 
     def rank(self, jobs: Sequence[Job], queueing: Queueing) -> Sequence[tuple[Job, ...]]:
         return [tuple(sorted(jobs, key=lambda job: (job.submitted_at, job.id)))]
+
+    def next_change_s(self, job: Job, queueing: Queueing) -> None:
+        return None
 
 
 def policies_of(case: dict[str, Any]) -> Policies:
