@@ -34,6 +34,8 @@ BIG = Facts(cpu=8.0, memory_gib=32.0, disk_gib=100.0)
 class NeverWaits:
     """Rents for whoever fits nowhere now, as far as there are offers."""
 
+    needs_quotes = True
+
     def verdicts(self, waits: Waits) -> Mapping[str, Verdict]:
         return {
             one.job.id: Verdict("rent", "it fits nowhere now")
