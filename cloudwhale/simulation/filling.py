@@ -47,6 +47,14 @@ class Filled:
     seats: tuple[Seat | None, ...]
     """Of every pod, in order; None: refused."""
 
+    def at(self, percent: int) -> float:
+        """Return the allocated percent when so many percent have been asked for.
+
+        Where no pod rounds to it, as on a small cluster, the one before counts.
+        """
+        known = [each for each in self.allocated_percent if each <= percent]
+        return self.allocated_percent[max(known)] if known else 0.0
+
 
 def mix_of(pods: Iterable[Pod]) -> Mix:
     """Return how often each demand occurs, the most frequent first."""

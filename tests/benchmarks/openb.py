@@ -90,7 +90,7 @@ def played(task: Task) -> Result:
         drawn = openb_trace.workload(listed, capacity, seed)
         filled = fill(openb_trace.shuffled(cluster, seed), drawn, rule)
         for percent in PERCENTS:
-            percents[percent].append(filled.allocated_percent[percent])
+            percents[percent].append(filled.at(percent))
         classes = _added(classes, filled.classes)
     run_s = (time.perf_counter() - studied) / len(task.seeds)
     return Result(task.trace, task.policy, percents, classes, studied - began, run_s)
