@@ -116,7 +116,7 @@ class Settings(Value):
     score: str = "whale"
     """Policy that says which of the places that fit is best."""
     wait: str = "whale"
-    """Policy that says who starts, who waits for a start to come, and who had better be rented for."""
+    """Policy that says who starts, who waits for a start, and who had better be rented for."""
     rent: str = "one-each"
     """Policy that says which machines are rented for those who had better not wait."""
     seed: int = 0

@@ -204,7 +204,7 @@ def _controller(
     )
     chosen = Chosen(
         desks.policies(settings), settings.order, settings.score, settings.seed,
-        desks.node_name(settings), rent=settings.rent,
+        desks.node_name(settings), wait=settings.wait, rent=settings.rent,
     )  # fmt: skip
     return Controller(parts, chosen, epoch)
 

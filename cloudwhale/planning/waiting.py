@@ -71,7 +71,7 @@ def waited(
 ) -> Waited:
     """Ask the wait policy about all jobs of a round, in its order; without one, all may start."""
     policy = saying.policies.wait
-    if policy is None or not any(classes):
+    if policy is None or (policy.needs_quotes and not saying.quotes) or not any(classes):
         return Waited(classes)
     waits = _waits(list(chain.from_iterable(classes)), world, profile, whole, saying)
     verdicts = policy.verdicts(waits)
@@ -109,9 +109,10 @@ def _waits(
     jobs: Iterable[Job], world: World, profile: Profile, whole: Whole, saying: Saying
 ) -> Waits:
     ready = {n.id: n for n in world.nodes.values() if n.state is NodeState.READY}
+    grounds = _Grounds(ready, profile, whole)
     return Waits(
         now=world.now,
-        waiting=tuple(_waiting(job, ready, profile, whole, saying) for job in jobs),
+        waiting=tuple(_waiting(job, grounds, profile.durations, saying) for job in jobs),
         running=tuple(_running(profile, ready)),
         devices={name: float(len(node.facts.devices) or 1) for name, node in ready.items()},
         free={name: _free(profile.free[name]) for name in ready if name in profile.free},
@@ -119,27 +120,49 @@ def _waits(
     )
 
 
-def _waiting(
-    job: Job, ready: Mapping[str, Node], profile: Profile, whole: Whole, saying: Saying
-) -> Waiting:
-    spec = asked(job)
-    fits = tuple(
-        name
-        for name in whole.nodes(job)
-        if name in ready and isinstance(fit(spec, profile.free[name]), Placement)
-    )
-    # A rented machine goes back when it is empty: nobody waits for it.
-    nodes = tuple(n for n in whole.nodes(job) if n in ready and (ready[n].owned or n in fits))
-    value = job.spec.value_of_time_usd_h
-    known = profile.durations.of(job.spec).source != "nothing"
+@dataclass(frozen=True, slots=True)
+class _Ground:
+    nodes: tuple[str, ...]
+    fits_now: tuple[str, ...]
+    devices: float
+
+
+class _Grounds:
+    """Where jobs could run, and do fit now; jobs that ask alike are looked at once."""
+
+    def __init__(self, ready: Mapping[str, Node], profile: Profile, whole: Whole) -> None:
+        self._ready, self._profile, self._whole = ready, profile, whole
+        self._known: dict[str, _Ground] = {}
+
+    def of(self, job: Job) -> _Ground:
+        """Return the ground of a job."""
+        found = self._known.get(job.demand)
+        if found is None:
+            found = self._known[job.demand] = self._looked(job)
+        return found
+
+    def _looked(self, job: Job) -> _Ground:
+        spec, ready = asked(job), self._ready
+        could = [name for name in self._whole.nodes(job) if name in ready]
+        fits = tuple(
+            name for name in could if isinstance(fit(spec, self._profile.free[name]), Placement)
+        )
+        # A rented machine goes back when it is empty: nobody waits for it.
+        nodes = tuple(name for name in could if ready[name].owned or name in fits)
+        return _Ground(nodes, fits, _devices(job, (ready[name] for name in nodes)))
+
+
+def _waiting(job: Job, grounds: _Grounds, durations: Durations, saying: Saying) -> Waiting:
+    ground, value = grounds.of(job), job.spec.value_of_time_usd_h
+    is_known = durations.of(job.spec).source != "nothing"
     return Waiting(
         job=job,
-        devices=_devices(job, (ready[name] for name in nodes)),
-        length_s=remaining_s(job, profile.durations) if known else None,
-        nodes=nodes,
-        fits_now=fits,
+        devices=ground.devices,
+        length_s=remaining_s(job, durations) if is_known else None,
+        nodes=ground.nodes,
+        fits_now=ground.fits_now,
         quote=saying.quotes.get(job.id),
-        start_by=_start_by(job, profile.durations),
+        start_by=_start_by(job, durations),
         usd_h=saying.policies.rules.value_usd_h if value is None else value,
     )
 
@@ -190,5 +213,5 @@ def _stays(one: Waiting, verdict: Verdict, now: Instant) -> Reason:
 
 
 def _leaves(verdict: Verdict) -> Reason:
-    change = "room here, a lower `value_of_time`, or no machine that may be rented"
+    change = "room here, a lower `value_of_time_usd_h`, or no machine that may be rented"
     return Reason(code=Code.BETTER_RENTED, says=verdict.says, change=change)

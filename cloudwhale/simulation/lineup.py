@@ -58,4 +58,7 @@ def chosen(name: str, shared: Mapping[str, Any], seed: int) -> Chosen:
     """Return a contestant's policies; what it does not say itself is as `shared` has it."""
     values = {"home": "/nowhere", **shared, **contestant(name).settings, "seed": seed}
     settings = checked(values, f"policy {name}")
-    return Chosen(policies(settings), order=settings.order, score=settings.score, seed=seed)
+    return Chosen(
+        policies(settings), settings.order, settings.score, seed,
+        wait=settings.wait, rent=settings.rent,
+    )  # fmt: skip

@@ -77,11 +77,16 @@ class Verdict:
     says: str
     node: str = ""
     at: Instant | None = None
-    """When it is expected to start here, if it waits."""
+    """When it is expected to start here, or is to be asked again, if it waits."""
 
 
 class Wait(Protocol):
     """Decides for all jobs that could start, together."""
+
+    @property
+    def needs_quotes(self) -> bool:
+        """Say whether it has nothing to say where nothing can be rented; then it is not asked."""
+        ...
 
     def verdicts(self, waits: Waits) -> Mapping[str, Verdict]:
         """Return a verdict for each job, by its id; one that is not named may start if it fits.

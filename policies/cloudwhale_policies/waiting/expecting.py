@@ -1,11 +1,11 @@
-"""How long jobs still run, from what is said of them, what has ended, and how old they are."""
+"""What could become of the jobs: a few futures, from what is said, seen and learned of them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import exp
+from math import exp, inf, log
 
 from cloudwhale.model.units import Seconds
-from cloudwhale.spi.waiting import Running, Waits
+from cloudwhale.spi.waiting import Waits
 
 GUESS_S: Seconds = 3600.0
 """Mean length while nothing has ended and nothing is said."""
@@ -17,35 +17,54 @@ ENOUGH = 20
 
 @dataclass(frozen=True, slots=True)
 class Expecting:
-    """What is expected of lengths, the same for all jobs of a round."""
+    """What is expected of lengths, the same for all jobs of a round.
+
+    Lengths are exponential with a mean that is learned; of a job of which something is said they
+    lie within a factor of it.
+    """
 
     mean_s: Seconds
     """Of all jobs."""
     spread: float = 1.0
-    """Lengths are wrong by up to this factor either way; 1: they are right."""
+    """What is said is wrong by up to this factor either way; 1: it is right."""
+    futures: int = 1
 
     def length_s(self, said_s: Seconds | None) -> Seconds:
-        """Return how long a job runs that has not begun."""
+        """Return how long a job is expected to run that has not begun."""
         if said_s is None:
             return self.mean_s
         if self.spread <= 1.0:
             return said_s
         return _cut_mean(self.mean_s, said_s / self.spread, said_s * self.spread)
 
-    def left_s(self, said_s: Seconds | None, ran_s: Seconds) -> Seconds:
-        """Return how long a job still runs that has run for some time.
+    def lefts_s(self, said_s: Seconds | None, ran_s: Seconds, number: int) -> Sequence[Seconds]:
+        """Return how long a job still runs in each of the futures.
 
-        Who has outrun what was said goes on for a while: half of its age.
+        `number` tells jobs apart: each future has some that end soon and some that end late. Who
+        has outrun all that was said goes on for about half of its age.
         """
-        if said_s is None:
-            return self.mean_s
-        if self.spread <= 1.0:
+        if self.spread <= 1.0 and said_s is not None:
             left_s = said_s - ran_s
-            return left_s if left_s > 0.0 else max(SHORTEST_S, 0.5 * ran_s)
-        low_s, high_s = max(ran_s, said_s / self.spread), said_s * self.spread
-        if low_s >= high_s:
-            return max(SHORTEST_S, 0.5 * ran_s)
-        return max(SHORTEST_S, _cut_mean(self.mean_s, low_s, high_s) - ran_s)
+            return [left_s if left_s > 0.0 else max(SHORTEST_S, 0.5 * ran_s)] * self.futures
+        low_s, high_s = ran_s, inf
+        if said_s is not None:
+            low_s, high_s = max(ran_s, said_s / self.spread), said_s * self.spread
+            if low_s >= high_s:
+                high_s = 2.0 * ran_s
+        parts = _parts(number, self.futures)
+        return [max(SHORTEST_S, self._at(part, low_s, high_s) - ran_s) for part in parts]
+
+    def _at(self, part: float, low_s: Seconds, high_s: Seconds) -> Seconds:
+        """Return the length that a part of all jobs stays below, of those between two bounds."""
+        width = (high_s - low_s) / self.mean_s
+        return low_s - self.mean_s * log(1.0 - part * (1.0 - exp(-width)))
+
+
+def _parts(number: int, count: int) -> Sequence[float]:
+    """Return parts of one, evenly spread, each once, in an order that differs among jobs."""
+    step = 1 + number % (count - 1) if count > 1 else 1  # `count` is a prime: every order is whole
+    shift = number // max(1, count - 1)
+    return [((future * step + shift) % count + 0.5) / count for future in range(count)]
 
 
 def _cut_mean(mean_s: Seconds, low_s: Seconds, high_s: Seconds) -> Seconds:
@@ -58,35 +77,25 @@ def _cut_mean(mean_s: Seconds, low_s: Seconds, high_s: Seconds) -> Seconds:
     return low_s + mean_s - (high_s - low_s) / (exp(width) - 1.0)
 
 
-def expecting(waits: Waits, spread: float) -> Expecting:
-    """Return what is expected: the mean of what has ended, before that of what is said."""
-    said = [one.length_s for one in waits.waiting if one.length_s is not None]
-    said += [one.length_s for one in waits.running if one.length_s is not None]
-    if len(waits.ended_s) < ENOUGH and said:
-        lengths: Sequence[Seconds] = (*waits.ended_s, *said)
-    else:
-        lengths = waits.ended_s
-    mean_s = sum(lengths) / len(lengths) if lengths else GUESS_S
-    return Expecting(max(mean_s, SHORTEST_S), spread)
+def expecting(waits: Waits, spread: float, futures: int) -> Expecting:
+    """Return what is expected: the mean of what has ended, before that of what is said.
 
-
-def ends_s(waits: Waits, expected: Expecting) -> Mapping[str, Seconds]:
-    """Return in how many seconds each running job is expected to end, by its id.
-
-    Of those that nothing is known of, somebody ends soon, though nobody knows who: of K with a
-    mean of m the first ends after m/K, the next m/(K-1) later, and so on (the order statistics of
-    an exponential). The oldest are taken to be the first.
+    Where all is known there is one future.
     """
-    found: dict[str, Seconds] = {}
-    unknown: list[Running] = []
-    for one in waits.running:
-        if one.length_s is None:
-            unknown.append(one)
-        else:
-            found[one.job.id] = expected.left_s(one.length_s, one.ran_s)
-    unknown.sort(key=lambda one: (-one.ran_s, one.job.id))
-    at_s = 0.0
-    for rank, one in enumerate(unknown):
-        at_s += expected.mean_s / (len(unknown) - rank)
-        found[one.job.id] = at_s
-    return found
+    known = [one.length_s for one in waits.waiting] + [one.length_s for one in waits.running]
+    said = [length_s for length_s in known if length_s is not None]
+    lengths: Sequence[Seconds] = waits.ended_s
+    if len(lengths) < ENOUGH:
+        lengths = (*lengths, *said)
+    mean_s = sum(lengths) / len(lengths) if lengths else GUESS_S
+    is_known = spread <= 1.0 and len(said) == len(known)
+    return Expecting(max(mean_s, SHORTEST_S), spread, 1 if is_known else futures)
+
+
+def ends_s(waits: Waits, expected: Expecting) -> Mapping[str, Sequence[Seconds]]:
+    """Return in how many seconds each running job ends, in each future, by its id."""
+    rows = sorted(waits.running, key=lambda one: one.job.id)
+    return {
+        one.job.id: expected.lefts_s(one.length_s, one.ran_s, number)
+        for number, one in enumerate(rows)
+    }

@@ -1,15 +1,24 @@
 """Starburst's rules (Luo et al., USENIX ATC 2024): who has waited up to a limit is rented for."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
-from cloudwhale.model.units import Instant, Seconds
+from cloudwhale.model.units import Seconds
 from cloudwhale.spi.waiting import Verdict, Wait, Waiting, Waits
 
 HOUR_S: Seconds = 3600.0
 
 
-class _Limited:
+class _Limited(ABC):
     """First come, first served, who fits passes; past its limit a job is rented for."""
+
+    needs_quotes = True
+    passes = True
+    """Whether a job that fits may start before one that waits."""
+
+    @abstractmethod
+    def limit_s(self, one: Waiting) -> Seconds:
+        """Return how long a job may wait."""
 
     def verdicts(self, waits: Waits) -> Mapping[str, Verdict]:
         """Return `start` for those that fit, in order, and `rent` for those that waited enough."""
@@ -18,27 +27,29 @@ class _Limited:
         blocked = False
         for one in waits.waiting:
             node = None if blocked else _fullest(one, free)
-            limit_s = self.limit_s(one)
-            until = one.job.submitted_at + limit_s
+            until = one.job.submitted_at + self.limit_s(one)
             if one.start_by is not None:
                 until = min(until, one.start_by)
             if node is not None:
                 free[node] -= one.devices
                 found[one.job.id] = Verdict("start", "there is room", node=node)
             elif one.quote is not None and until <= waits.now:
-                found[one.job.id] = Verdict("rent", f"has waited for its {limit_s:.0f} s")
+                found[one.job.id] = Verdict("rent", "has waited for as long as it may")
             else:
                 blocked = not self.passes
-                says = f"waits for up to {limit_s:.0f} s"
-                found[one.job.id] = Verdict("wait", says, at=_later(until, waits.now))
+                at = until if until > waits.now else None
+                found[one.job.id] = Verdict("wait", f"waits {self.limit_s(one):.0f} s", at=at)
         return found
 
-    passes = True
-    """Whether a job that fits may start before one that waits."""
 
-    def limit_s(self, one: Waiting) -> Seconds:
-        """Return how long a job may wait."""
-        raise NotImplementedError
+class Never:
+    """Nobody is rented for, and who fits may start."""
+
+    needs_quotes = True
+
+    def verdicts(self, waits: Waits) -> Mapping[str, Verdict]:
+        """Return nothing."""
+        return {}
 
 
 class NoWait(_Limited):
@@ -92,8 +103,4 @@ def _fullest(one: Waiting, free: Mapping[str, float]) -> str | None:
     return min(fits, key=lambda node: (free[node], node), default=None)
 
 
-def _later(at: Instant, now: Instant) -> Instant | None:
-    return at if at > now else None
-
-
-_: tuple[Wait, ...] = (NoWait(), ConstantWait(), StarWait(), ComputeWait())
+_: tuple[Wait, ...] = (Never(), NoWait(), ConstantWait(), StarWait(), ComputeWait())

@@ -1,7 +1,7 @@
 """When how many devices of each node are free: where a job fits soonest, and room kept for it."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from math import inf
 
@@ -9,6 +9,10 @@ from cloudwhale.model.units import Seconds
 
 EPSILON = 1e-9
 """Shares of devices are floats: less than this is nothing."""
+
+
+Row = tuple[list[Seconds], list[float]]
+"""When the steps of a node begin, and how many devices are free from then on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +35,7 @@ class Timetable:
     __slots__ = ("_rows",)
 
     def __init__(self, free: Mapping[str, float]) -> None:
-        self._rows: dict[str, tuple[list[Seconds], list[float]]] = {
-            node: ([0.0], [devices]) for node, devices in free.items()
-        }
+        self._rows: dict[str, Row] = {node: ([0.0], [devices]) for node, devices in free.items()}
 
     def copy(self) -> "Timetable":
         """Return the same timetable, to be changed without changing this one."""
@@ -60,46 +62,67 @@ class Timetable:
         for step in range(first, last):
             free[step] -= devices
 
+    def opening(self, devices: float, length_s: Seconds, nodes: Iterable[str]) -> Slot | None:
+        """Return the slot on some nodes that begins now; None: there is none."""
+        open_now = [node for node in nodes if self._has_now(node, devices)]
+        slot = self.earliest(devices, length_s, open_now) if open_now else None
+        return slot if slot is not None and slot.start_s <= 0.0 else None
+
     def earliest(
-        self, devices: float, length_s: Seconds, nodes: Iterable[str], from_s: Seconds = 0.0
+        self,
+        devices: float,
+        length_s: Seconds,
+        nodes: Iterable[str],
+        elsewhere_than: Collection[str] | None = None,
     ) -> Slot | None:
         """Return the first slot on some nodes; None: no node ever has so many devices.
 
         Of equal starts the one that keeps its node busy least longer than it is anyway, so that
         whole nodes become free; then the one that leaves least beside it, then the first node.
+        `elsewhere_than`: where it could start now; on the others something but devices is short
+        until somebody leaves. None: it could everywhere.
         """
         best: Slot | None = None
         best_is = (inf, inf, inf)
         for node in nodes:
-            found = self._on(node, devices, length_s, from_s) if node in self._rows else None
+            row = self._rows.get(node)
+            if row is None:
+                continue
+            first = int(elsewhere_than is not None and node not in elsewhere_than)
+            found = _first_slot(node, row, devices, length_s, first)
             if found is None:
                 continue
-            longer_s = max(0.0, found.start_s + length_s - self._rows[node][0][-1])
+            longer_s = max(0.0, found.start_s + length_s - row[0][-1])
             rank = (found.start_s, longer_s, found.spare)
             if rank < best_is:
                 best, best_is = found, rank
         return best
 
-    def _on(self, node: str, devices: float, length_s: Seconds, from_s: Seconds) -> Slot | None:
-        at, free = self._rows[node]
-        needs = devices - EPSILON
-        step, last = bisect_right(at, from_s) - 1, len(at) - 1
-        while True:
-            while free[step] < needs:
-                if step == last:
-                    return None
-                step += 1
-            start_s = max(at[step], from_s)
-            end_s = start_s + length_s - EPSILON
-            least, inner = free[step], step
-            while inner < last and at[inner + 1] < end_s:
-                inner += 1
-                if free[inner] < needs:
-                    break
-                least = min(least, free[inner])
-            else:
-                return Slot(node, start_s, least - devices)
-            step = inner
+    def _has_now(self, node: str, devices: float) -> bool:
+        row = self._rows.get(node)
+        return row is not None and row[1][0] >= devices - EPSILON
+
+
+def _first_slot(node: str, row: Row, devices: float, length_s: Seconds, step: int) -> Slot | None:
+    """Return the first slot of a node that begins at a step or later."""
+    at, free = row
+    needs, last = devices - EPSILON, len(at) - 1
+    while step <= last:
+        while free[step] < needs:
+            if step == last:
+                return None
+            step += 1
+        end_s = at[step] + length_s - EPSILON
+        least, inner = free[step], step
+        while inner < last and at[inner + 1] < end_s:
+            inner += 1
+            if free[inner] < needs:
+                break
+            least = min(least, free[inner])
+        else:
+            return Slot(node, at[step], least - devices)
+        step = inner
+    return None
 
 
 def _step(at: list[Seconds], free: list[float], when_s: Seconds) -> int:
