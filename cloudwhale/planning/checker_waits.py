@@ -68,7 +68,11 @@ def victims(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
 
 
 def not_in_vain(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
-    """Whoever gives way does so for a waiting job of a higher class that its node could take."""
+    """Whoever gives way does so for a waiting job that its node could take, of a higher class.
+
+    Where an order displaces, one of its own class will do.
+    """
+    above = 0 if rules.displace else 1
     waiting = [job for job in _promised_to(plan, world) if job.state.value == "pending"]
     placed = {step.job for step in plan.steps if isinstance(step, p.Place)}
     for step in _stops(plan):
@@ -79,7 +83,7 @@ def not_in_vain(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
         if victim is None or node is None:
             continue
         if not any(
-            _class(job) > _class(victim) and job.id not in placed and takes(node, job, [])
+            _class(job) >= _class(victim) + above and job.id not in placed and takes(node, job, [])
             for job in waiting
         ):
             yield Fault("not-in-vain", f"{victim.id} gives way on {node.id} to nobody who gains")

@@ -10,6 +10,7 @@ from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.units import Instant
 from cloudwhale.model.world import World
 from cloudwhale.planning.aging import Aged, aged
+from cloudwhale.planning.displacing import Displaced, Standing, displaced
 from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.holding import HEAD, Hold, Holding, holds, still_held
 from cloudwhale.planning.inventory import free_capacity
@@ -56,15 +57,15 @@ def matched(
     `quotes`: the least that each job could be rented for now, by its id.
     """
     order, rules = policies.order, policies.rules
-    running = tuple(job for job in world.jobs.values() if job.state in HOLDS_A_PLACE)
-    free = free_capacity(world.nodes.values(), running, world.sightings)
-    before = Profile(world.now, free, running, Durations(world.durations))
+    before = _profile(world)
     whole = Whole(world.nodes.values(), world.sightings)
     known = queueing(world, before.durations, rules)
     old = aged(ready, known, whole) if order.ages and rules.age else Aged()
     room = promised(ready, before, whole) if rules.preempt else Promised()
     strict = order.strict or rules.strict
-    holds_pay = rules.hold and not strict and not old.at_last  # who is at last is kept from no node
+    displaces = rules.preempt and rules.displace
+    # Who has waited longest is kept from no node, and a line with rules of its own moves on.
+    holds_pay = rules.hold and not (strict or displaces or old.at_last)
     waiting = Holding(ready=tuple(ready))
     if holds_pay:
         waiting = still_held(ready, before, whole, room.reserved)
@@ -74,37 +75,57 @@ def matched(
     reserved = {**waiting.reserved, **room.reserved}
     at_once = frozenset(job.id for job in (*old.first, *room.first))
     said = waited(classes, world, before, whole, Saying(policies, quotes, at_once))
-    classes = said.classes
+    shown = Displaced()
+    if displaces:
+        standing = Standing(order, known, rules)
+        shown = displaced(chain.from_iterable(said.classes), standing, before, whole)
+        reserved |= shown.reserved
     kept = None
     if rules.reserve and (old.at_last or not said.is_planned):
-        kept = kept_for(chain.from_iterable(classes), old.at_last, before, whole, reserved)
+        kept = kept_for(chain.from_iterable(said.classes), old.at_last, before, whole, reserved)
     if kept is not None:
         reserved[kept.reservation.node] = kept.reservation
     given = Packing(
-        now=world.now, free=free, running=running, score=policies.score, durations=before.durations,
-        weights=rules.weights, reserved=reserved, strict=strict,
+        now=world.now, free=before.free, running=before.running, score=policies.score,
+        durations=before.durations, weights=rules.weights, reserved=reserved, strict=strict,
     )  # fmt: skip
-    packed = pack(classes, given)
+    packed = pack(said.classes, given)
     after = before.with_places(packed.places)
     held: tuple[Hold, ...] = ()
     if holds_pay:
-        held = holds(_may_wait(packed, room), _ahead(classes, packed), after, whole, reserved)
+        held = holds(_may_wait(packed, room), _ahead(said.classes, packed), after, whole, reserved)
     made = Preempting()
-    if rules.preempt:
+    if rules.preempt and not displaces:
         nowhere = _nowhere(packed, room)
         made = who_gives_way(nowhere, rules.preempt_after_s, after, whole, reserved)
-    waits = {hold.job.id for hold in held}
     return Matched(
-        places=tuple(pair for pair in packed.places if pair[0].id not in waits),
+        places=_not_held(packed, held),
         holds=held,
-        gives_way=made.gives_way,
-        refused=tuple(said.told(*pair) for pair in packed.refused if pair[0].id not in room.waits),
+        gives_way=(*made.gives_way, *shown.gives_way),
+        refused=tuple(
+            said.told(*pair)
+            for pair in packed.refused
+            if pair[0].id not in room.waits and not shown.is_told(pair[0])
+        ),
         reserved=None if kept is None else (kept.reservation.job, kept.says),
         first=frozenset(job.id for job in old.first),
-        look_again_at=earliest(waiting.until, made.look_again_at, said.look_again_at),
+        look_again_at=earliest(
+            waiting.until, made.look_again_at, said.look_again_at, shown.look_again_at
+        ),
         leaving=said.leaving,
         waits=said.waits,
     )
+
+
+def _profile(world: World) -> Profile:
+    running = tuple(job for job in world.jobs.values() if job.state in HOLDS_A_PLACE)
+    free = free_capacity(world.nodes.values(), running, world.sightings)
+    return Profile(world.now, free, running, Durations(world.durations))
+
+
+def _not_held(packed: Packed, held: Sequence[Hold]) -> tuple[tuple[Job, Decision], ...]:
+    waits = {hold.job.id for hold in held}
+    return tuple(pair for pair in packed.places if pair[0].id not in waits)
 
 
 def _classes(

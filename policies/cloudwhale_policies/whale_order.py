@@ -50,7 +50,7 @@ def _key(job: Job, queueing: Queueing, behind: Mapping[str, int]) -> Key:
     """Return what a job is sorted by; the first three parts are its class."""
     spec = job.spec
     length_s = queueing.remaining_s(job)
-    waited_s = max(0.0, queueing.now - job.submitted_at - job.run_s)
+    waited_s = max(0.0, queueing.now - job.submitted_at - job.ran_s(queueing.now))
     work = length_s * queueing.size(job) * length_s / (length_s + waited_s)
     bits = log2(max(work, 1e-9)) - spec.priority / PRIORITY_STEP
     band = floor(bits / BAND)
