@@ -1,9 +1,9 @@
-"""Plays a wait policy over a stream of jobs: local nodes for nothing, a cloud without end for money."""
+"""Plays a wait policy over a stream of jobs: own nodes for nothing, an endless cloud for money."""
 
 import csv
 import heapq
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,9 +29,7 @@ class Arrival:
 
 def arrival(number: int, at_h: float, runs_h: float, gpus: int) -> Arrival:
     """Make a job of a stream from hours."""
-    spec = JobSpec(
-        name="burst", command="true", resources=Resources(gpu=GpuRequest(count=gpus))
-    )
+    spec = JobSpec(name="burst", command="true", resources=Resources(gpu=GpuRequest(count=gpus)))
     job = Job(id=f"burst-{number:05d}", run="burst", spec=spec, submitted_at=at_h * HOUR_S)
     return Arrival(job, at_h * HOUR_S, runs_h * HOUR_S, gpus)
 
@@ -120,9 +118,7 @@ class Play:
     waiting: dict[str, Arrival] = field(default_factory=dict[str, Arrival])
     said: dict[str, float | None] = field(default_factory=dict[str, "float | None"])
     ended_s: list[float] = field(default_factory=list[float])
-    ratios: list[float] = field(default_factory=list[float])
     outcome: Outcome = field(default_factory=Outcome)
-    cloud_ends: bool = True
 
     def run(self) -> Outcome:
         """Play to the end."""
@@ -145,11 +141,8 @@ class Play:
             look_s = self._round(now, events)
         return self.outcome
 
-    def _end(self, one: Arrival, cloud: bool) -> None:
+    def _end(self, one: Arrival, *, cloud: bool) -> None:
         self.ended_s.append(one.runs_s)
-        said = self.said[one.job.id]
-        if said is not None:
-            self.ratios.append(one.runs_s / said)
         if not cloud:
             here = self.here.pop(one.job.id)
             self.free[here.node] += one.gpus
@@ -211,18 +204,3 @@ class Play:
             start_by=None,
             usd_h=self.usd_h,
         )
-
-
-def at_wait(
-    play: Callable[[float], Outcome], most_h: float, knobs: Sequence[float]
-) -> tuple[float, Outcome] | None:
-    """Return the knob with the least cost among those that keep the mean wait, as the paper does."""
-    found = [(knob, play(knob)) for knob in knobs]
-    good = [(o.usd, knob, o) for knob, o in found if o.wait_h <= most_h]
-    if not good:
-        return None
-    _, knob, outcome = min(good, key=lambda row: row[:2])
-    return knob, outcome
-
-
-def _unused(_: Mapping[str, float]) -> None: ...

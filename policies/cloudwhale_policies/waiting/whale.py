@@ -2,54 +2,44 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import inf
 from statistics import median
 
 from cloudwhale.model.units import Seconds
 from cloudwhale.spi.waiting import Verdict, Wait, Waiting, Waits
 from cloudwhale_policies.waiting.expecting import Expecting, ends_s, expecting
+from cloudwhale_policies.waiting.outlook import HOUR_S, Ask, Outlook, outlook
 from cloudwhale_policies.waiting.timetable import Slot, Timetable
 
-HOUR_S: Seconds = 3600.0
+LOOKED = 64
+"""Jobs that are planned, first first; those behind them start where that delays nobody."""
 HEAD = 12
 """Jobs whose order is sought; those behind them are planned in the order of the round."""
+SEARCHES = 100_000
+"""Slots on a node in a future that a round may look for: on many nodes fewer jobs are turned."""
 PASSES = 2
-
-
-@dataclass(frozen=True, slots=True)
-class _Ask:
-    """A waiting job as it is weighed."""
-
-    index: int
-    waiting: Waiting
-    lengths_s: Sequence[Seconds]
-    """In each future."""
-    rent_usd: float
-    """What renting costs, the wait for the boot in it; infinite where nothing can be rented."""
-    by_s: Seconds
-    """It must have started by then, from now."""
-
-    def wait_usd(self, start_s: Seconds) -> float:
-        """Return what a start in the future costs."""
-        if start_s > self.by_s and self.rent_usd < inf:
-            return inf
-        return self.waiting.usd_h * start_s / HOUR_S
-
-
-@dataclass(frozen=True, slots=True)
-class _Outcome:
-    usd: float
-    slots: Mapping[int, Sequence[Slot]]
-    """By the job's index, one for each future; none: rented."""
+"""Times that each job of the head is taken out and put in again."""
+ROUNDED_MIN = 5
+"""Minutes in what is told: a new number is news."""
 
 
 class Whale:
-    """Plans all waiting jobs anew in every round; only what is still to come counts."""
+    """Plans the waiting jobs anew in every round; only what is still to come counts.
+
+    Running and waiting jobs end as they may in a few futures. In each, the jobs get their first
+    slots one after another; whose wait costs more than renting, on average, is rented for. Of
+    the orders of the jobs that one is sought whose waits and rentals cost least, so that a job
+    that is rented cheaply leaves its place to one that is not.
+    """
 
     needs_quotes = True
 
-    def __init__(self, spread: float = 1.0, futures: int = 5) -> None:
+    def __init__(self, spread: float = 2.0, futures: int = 5) -> None:
+        """Take what is said of lengths as wrong by up to `spread` times; `futures`: a prime.
+
+        With right lengths a spread of 2 does better than 1 (it keeps less room for starts that
+        come to nothing), and with lengths wrong by up to 3 times as well as 3.
+        """
         self.spread = spread
         self.futures = futures
 
@@ -59,10 +49,15 @@ class Whale:
             return {}
         expected = expecting(waits, self.spread, self.futures)
         tables = timetables(waits, ends_s(waits, expected), expected.futures)
-        asks = [_ask(i, one, waits, expected) for i, one in enumerate(waits.waiting)]
-        order = _best_order(asks, tables)
-        outcome = _played(order, tables)
-        return {ask.waiting.job.id: _verdict(ask, outcome.slots[ask.index], waits) for ask in asks}
+        asks = [_ask(i, one, waits, expected) for i, one in enumerate(waits.waiting[:LOOKED])]
+        asks, found = _at_once(asks, tables)
+        planned = outlook(_best_order(asks, tables, len(waits.free)), tables)
+        for ask in asks:
+            found[ask.waiting.job.id] = _verdict(ask, planned, waits)
+        for index, one in enumerate(waits.waiting[LOOKED:], LOOKED):
+            ask = _ask(index, one, waits, expected)
+            found[one.job.id] = _behind(ask, planned.tables, waits)
+        return found
 
 
 def timetables(
@@ -77,79 +72,113 @@ def timetables(
     return tables
 
 
-def _ask(index: int, one: Waiting, waits: Waits, expected: Expecting) -> _Ask:
-    length_s = expected.length_s(one.length_s)
+def _ask(index: int, one: Waiting, waits: Waits, expected: Expecting) -> Ask:
     rent_usd = inf
     if one.quote is not None:
-        late_s = max(0.0, one.quote.done_s - length_s)
+        late_s = max(0.0, one.quote.done_s - expected.length_s(one.length_s))
         rent_usd = one.quote.cost_usd + one.usd_h * late_s / HOUR_S
     by_s = inf if one.start_by is None else one.start_by - waits.now
-    lengths_s = expected.lefts_s(one.length_s, 0.0, index)
-    return _Ask(index, one, lengths_s, rent_usd, by_s)
+    return Ask(index, one, expected.lefts_s(one.length_s, 0.0, index), rent_usd, by_s)
 
 
-def _best_order(asks: Sequence[_Ask], tables: Sequence[Timetable]) -> list[_Ask]:
-    order: list[_Ask] = []
-    for ask in asks[:HEAD]:
+def _at_once(
+    asks: Sequence[Ask], tables: Sequence[Timetable]
+) -> tuple[list[Ask], dict[str, Verdict]]:
+    """Start those that fit now and that nothing can be rented for: they are kept from no room."""
+    left: list[Ask] = []
+    found: dict[str, Verdict] = {}
+    for ask in asks:
+        slots = _openings(ask, tables) if ask.rent_usd == inf else []
+        if slots:
+            found[ask.waiting.job.id] = Verdict("start", "fits", node=slots[0].node)
+            ask.reserve(slots, tables)
+        else:
+            left.append(ask)
+    return left, found
+
+
+def _openings(ask: Ask, tables: Sequence[Timetable]) -> list[Slot]:
+    """Return a slot that begins now in every future; none where one future has none."""
+    one, found = ask.waiting, list[Slot]()
+    for table, length_s in zip(tables, ask.lengths_s, strict=True):
+        slot = table.opening(one.devices, length_s, one.fits_now)
+        if slot is None:
+            return []
+        found.append(slot)
+    return found
+
+
+def _best_order(asks: Sequence[Ask], tables: Sequence[Timetable], nodes: int) -> list[Ask]:
+    turned = int((SEARCHES / (max(1, nodes) * len(tables))) ** (1 / 3))
+    head = asks[: max(1, min(HEAD, turned))]
+    order: list[Ask] = []
+    for ask in head:
         order = _inserted(order, ask, tables)
-    if len(order) > 2:
-        for _ in range(PASSES):
-            before = [a.index for a in order]
-            for ask in asks[:HEAD]:
-                order = _inserted([a for a in order if a is not ask], ask, tables)
-            if before == [a.index for a in order]:
-                break
-    return [*order, *asks[HEAD:]]
+    for _ in range(PASSES if len(order) > 2 else 0):
+        before = [ask.index for ask in order]
+        for ask in head:
+            order = _inserted([other for other in order if other is not ask], ask, tables)
+        if before == [ask.index for ask in order]:
+            break
+    return [*order, *asks[len(head) :]]
 
 
-def _inserted(order: Sequence[_Ask], ask: _Ask, tables: Sequence[Timetable]) -> list[_Ask]:
+def _inserted(order: Sequence[Ask], ask: Ask, tables: Sequence[Timetable]) -> list[Ask]:
     """Return the order with a job where the sum of costs is least; of equals the last place."""
     best_usd, best = inf, [*order, ask]
     for place in range(len(order), -1, -1):
         tried = [*order[:place], ask, *order[place:]]
-        usd = _played(tried, tables).usd
+        usd = outlook(tried, tables).usd
         if usd < best_usd - 1e-9:
             best_usd, best = usd, tried
     return best
 
 
-def _played(order: Sequence[_Ask], tables: Sequence[Timetable]) -> _Outcome:
-    """Give each in turn its first slot in every future, unless renting costs less on average."""
-    tables = [table.copy() for table in tables]
-    usd = 0.0
-    slots: dict[int, Sequence[Slot]] = {}
-    for ask in order:
-        one = ask.waiting
-        found: list[Slot] = []
-        cost = 0.0
-        for table, length_s in zip(tables, ask.lengths_s, strict=True):
-            slot = table.earliest(one.devices, length_s, one.nodes, one.fits_now)
-            if slot is None:
-                cost = inf
-                break
-            found.append(slot)
-            cost += ask.wait_usd(slot.start_s) / len(tables)
-        if cost > ask.rent_usd or cost == inf:
-            slots[ask.index] = ()
-            usd += min(cost, ask.rent_usd)
-            continue
-        slots[ask.index] = found
-        usd += cost
-        for table, slot, length_s in zip(tables, found, ask.lengths_s, strict=True):
-            table.reserve(slot, one.devices, length_s)
-    return _Outcome(usd, slots)
-
-
-def _verdict(ask: _Ask, slots: Sequence[Slot], waits: Waits) -> Verdict:
+def _verdict(ask: Ask, planned: Outlook, waits: Waits) -> Verdict:
+    slots = planned.slots[ask.index]
+    start_s = median(slot.start_s for slot in slots) if slots else inf
+    if ask.index in planned.rented:
+        return Verdict("rent", _rents(ask, start_s))
     if not slots:
-        return Verdict("rent", "")
+        return Verdict("wait", "nobody knows when there will be enough room")
     now = Counter(slot.node for slot in slots if slot.start_s <= 0.0)
-    if 2 * now.total() >= len(slots):
-        node = min(now, key=lambda name: (-now[name], name))
-        return Verdict("start", "", node=node)
-    start_s = median(slot.start_s for slot in slots)
-    node = min(slots, key=lambda slot: abs(slot.start_s - start_s)).node
-    return Verdict("wait", "", node=node, at=waits.now + start_s)
+    if 2 * now.total() > len(slots):
+        return Verdict("start", "fits", node=min(now, key=lambda name: (-now[name], name)))
+    node = min(slots, key=lambda slot: (abs(slot.start_s - start_s), slot.node)).node
+    return Verdict("wait", _waits(ask, start_s), node=node, at=waits.now + start_s)
+
+
+def _behind(ask: Ask, tables: Sequence[Timetable], waits: Waits) -> Verdict:
+    slots = _openings(ask, tables)
+    if slots:
+        ask.reserve(slots, tables)
+        return Verdict("start", "fits", node=slots[0].node)
+    if ask.by_s <= 0.0 and ask.rent_usd < inf:
+        return Verdict("rent", "has waited for as long as its file allows")
+    return Verdict("wait", f"{LOOKED} others come first")
+
+
+def _waits(ask: Ask, start_s: Seconds) -> str:
+    one = ask.waiting
+    if one.quote is None:
+        return "nothing can be rented for it"
+    saves = f"saves about {_minutes(start_s)}, worth {one.usd_h:g} USD an hour"
+    return f"to rent costs {one.quote.cost_usd:.2f} USD and {saves}"
+
+
+def _rents(ask: Ask, start_s: Seconds) -> str:
+    quote = ask.waiting.quote
+    cost = "" if quote is None else f"to rent costs {quote.cost_usd:.2f} USD"
+    if start_s == inf:
+        return f"can start nowhere here; {cost}"
+    if start_s > ask.by_s:
+        return f"would start here too late for its file, in about {_minutes(start_s)}; {cost}"
+    value = f"{ask.waiting.usd_h:g} USD an hour"
+    return f"would start here in about {_minutes(start_s)}: at {value} that costs more; {cost}"
+
+
+def _minutes(time_s: Seconds) -> str:
+    return f"{max(1, round(time_s / 60 / ROUNDED_MIN)) * ROUNDED_MIN} min"
 
 
 _: Wait = Whale()
