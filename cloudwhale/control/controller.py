@@ -24,10 +24,12 @@ from cloudwhale.planning.checker import check
 from cloudwhale.planning.decided import events_of
 from cloudwhale.planning.planner import Policies, plan
 from cloudwhale.planning.queue import earliest
+from cloudwhale.planning.stirring import judged_at, stir
 from cloudwhale.spi.errors import CloudwhaleError, Denied, PriceMoved, StaleWorld, TryAnother
 from cloudwhale.spi.store import Store
 
 GAP_S: Seconds = 60.0  # a controller whose tick is due for so long has heard nobody
+LOOKED_THROUGH = 100  # more events than this since the last round are not looked at one by one
 SETTLES_ITSELF = (p.Place, p.Explain, p.WakeAgent, p.PostStart, p.PostStop, p.Late)
 
 
@@ -241,7 +243,7 @@ class Controller:
     # -- decide, check, record, do -----------------------------------------------------------
 
     def _is_due(self, world: World) -> bool:
-        if world.version != self._planned_version:
+        if world.version != self._planned_version and self._is_stirred(world):
             return True
         if self._look_again_at is not None and world.now >= self._look_again_at:
             return True
@@ -251,6 +253,19 @@ class Controller:
         if world.offers is not self._planned_offers:
             return True
         return differ(self._planned_with, world.sightings)
+
+    def _is_stirred(self, world: World) -> bool:
+        """Say whether what has happened since the last plan may lead to another."""
+        many = world.version - self._planned_version
+        if self._planned_version < 0 or many > LOOKED_THROUGH:
+            return True
+        told = self._store.since(self._planned_version, many)
+        events = [one.event for one in told]
+        if len(events) != many or stir(events, world, self._chosen.policies):
+            return True
+        self._planned_version = world.version
+        self._look_again_at = earliest(self._look_again_at, judged_at(events, world))
+        return False
 
     def _decide(self, world: World) -> None:
         decide = self._chosen.decide

@@ -1,6 +1,7 @@
 """A machine with devices: what it has, and what is free on it."""
 
 from enum import StrEnum
+from functools import cached_property
 
 from cloudwhale.model.units import GiB, Instant, Seconds
 from cloudwhale.model.value import Value
@@ -47,6 +48,11 @@ class Facts(Value):
     """Container images that lie here, as their owners write them."""
     version: str = ""
     """Of the agent."""
+
+    @cached_property
+    def positions(self) -> dict[str, int]:
+        """Return where each device stands in `devices`, by its id; asked for every job here."""
+        return {device.id: position for position, device in enumerate(self.devices)}
 
 
 class DeviceUse(Value):

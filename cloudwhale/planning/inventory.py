@@ -86,10 +86,11 @@ class Free:
     ) -> tuple[DeviceFree, ...]:
         if not given:
             return self.devices
-        devices = list(self.devices)
-        for position, device in enumerate(devices):
-            if device.device.id in given:
-                devices[position] = _device_moved(device, wants, sign)
+        devices, positions = list(self.devices), self.node.facts.positions
+        for name in given:
+            position = positions.get(name)
+            if position is not None:
+                devices[position] = _device_moved(devices[position], wants, sign)
         return tuple(devices)
 
 
@@ -143,19 +144,25 @@ def free_capacity(
 
 
 def _after(node: Node, jobs: Iterable[Job], measured: Measured | None) -> Free:
+    """Return what the jobs on a node leave; the same sums as `less` for each, in one pass."""
     facts = node.facts
-    free = Free(
-        node=node,
-        cpu=facts.cpu,
-        memory_gib=facts.memory_gib,
-        disk_gib=facts.disk_gib,
-        devices=tuple(DeviceFree(device, device.packs_gib, 1.0) for device in facts.devices),
-        disk_io_mb_s=facts.disk_io_mb_s,
-        network_mb_s=facts.network_mb_s,
-    )
+    cpu, memory_gib, disk_gib = facts.cpu, facts.memory_gib, facts.disk_gib
+    disk_io, network = facts.disk_io_mb_s, facts.network_mb_s
+    devices = [DeviceFree(device, device.packs_gib, 1.0) for device in facts.devices]
     for job in jobs:
-        if job.placement is not None:
-            free = free.less(job.wants, job.placement)
+        wants, place = job.wants, job.placement
+        if place is None:
+            continue
+        cpu -= wants.cpu
+        memory_gib -= wants.memory_gib or 0.0
+        disk_gib -= wants.disk_gib or 0.0
+        disk_io = _soft(disk_io, wants.disk_io_mb_s, -1)
+        network = _soft(network, wants.network_mb_s, -1)
+        for device in place.devices:
+            position = facts.positions.get(device)
+            if position is not None:
+                devices[position] = _device_moved(devices[position], wants, -1)
+    free = Free(node, cpu, memory_gib, disk_gib, tuple(devices), disk_io, network)
     return free if measured is None else _as_measured(free, jobs, measured)
 
 

@@ -36,7 +36,7 @@ def differences(world: World, patience: Patience) -> Found:
         if job.state is JobState.PENDING and job.wish is None:
             continue  # most of them, and nothing of theirs can differ
         steps += _of_job(job, world, patience)
-        look_again_at = earliest(look_again_at, _job_judged_at(job, world.now))
+        look_again_at = earliest(look_again_at, job_judged_at(job, world.now))
     return Found(tuple(steps), look_again_at)
 
 
@@ -210,7 +210,8 @@ def _unwanted(job: Job) -> Iterator[p.Step]:
         yield p.Drop(job=job.id, wish="pause", reason=reason)
 
 
-def _job_judged_at(job: Job, now: Instant) -> Instant | None:
+def job_judged_at(job: Job, now: Instant) -> Instant | None:
+    """Return when time alone makes something of a job due: its limit, or a late checkpoint."""
     limit_s = job.spec.max_duration_s
     limit_at = None
     if limit_s is not None and job.state is JobState.RUNNING and job.wish is None:
