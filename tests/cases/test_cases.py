@@ -16,8 +16,10 @@ from makers import a_world
 from cloudwhale import plugins
 from cloudwhale.model.job import Job
 from cloudwhale.model.node import Node, NodeState
+from cloudwhale.model.offer import Offer
 from cloudwhale.model.plan import Plan
-from cloudwhale.model.world import Sighting, Use, World
+from cloudwhale.model.units import micro_usd
+from cloudwhale.model.world import Account, Sighting, Use, World
 from cloudwhale.planning.checker import check
 from cloudwhale.planning.inventory import free_capacity
 from cloudwhale.planning.packing import Packing, pack
@@ -28,6 +30,7 @@ from cloudwhale.spi.policy import Queueing
 FILES = sorted(Path(__file__).parent.glob("*.yaml"))
 PATIENCE = Patience(attempt_lease_s=100.0, clock_skew_s=10.0)
 DEFAULT_FACTS = {"cpu": 2.0, "memory_gib": 16.0, "disk_gib": 100.0}
+DEFAULT_OFFER = {"provider": "cloud", "region": "r", "zone": "r-a", "market": "on-demand"}
 
 
 class Together:
@@ -50,6 +53,8 @@ def policies_of(case: dict[str, Any]) -> Policies:
         order=Together() if order == "together" else plugins.load(plugins.ORDERS, order)(),
         score=plugins.load(plugins.SCORES, case.get("score", "best-fit"))(),
         rules=Rules.model_validate({"patience": PATIENCE, **case.get("rules", {})}),
+        wait=plugins.load(plugins.WAITS, case["wait"])() if "wait" in case else None,
+        rent=plugins.load(plugins.RENTS, case["rent"])() if "rent" in case else None,
     )
 
 
@@ -76,6 +81,14 @@ def world_of(case: dict[str, Any]) -> World:
         now=now,
         ended=case.get("ended", {}),
         sightings=heard,
+        offers=tuple(
+            Offer.model_validate({**DEFAULT_OFFER, "id": name, **row})
+            for name, row in case.get("offers", {}).items()
+        ),
+        accounts={
+            name: Account(payer=name, limit=micro_usd(limit))
+            for name, limit in case.get("budgets", {}).items()
+        },
         use={name: Use(device_s=used, at=now) for name, used in case.get("use", {}).items()},
     )
 
@@ -85,7 +98,8 @@ def lines_of(made: Plan) -> list[str]:
     lines: list[str] = []
     for step in made.steps:
         fields = step.model_dump(mode="json")
-        words = [fields["kind"], fields.get("job") or fields.get("node")]
+        whom = fields.get("job") or fields.get("node")
+        words = [fields["kind"], whom or " ".join(fields["rental"]["jobs"])]
         if "placement" in fields:
             words += ["on", fields["placement"]["node"], *fields["placement"]["devices"]]
         code = fields["reason"]["code"] if "reason" in fields else ""
