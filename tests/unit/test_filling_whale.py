@@ -93,6 +93,7 @@ def test_what_is_scarce_has_a_price_and_what_is_plenty_has_none() -> None:
     coming[menu.models.all(axis=1)] = 0.5
     coming[~menu.models.all(axis=1)] = 2.0
     prices = market.prices(Free(each, each, np.array([1000.0, 1000.0])), coming)
+    assert prices is not None
     assert [kind.model for kind in menu.kinds] == ["T4", "V100"]
     assert prices.gpu == pytest.approx([0.0, 1.0], abs=1e-3)
     assert prices.cpu == pytest.approx([0.0, 0.0], abs=1e-3)
@@ -104,6 +105,7 @@ def test_cpu_has_a_price_where_it_runs_out_first() -> None:
     menu = a_menu({whole(cpu=2000): 1}, ONE)
     one = np.array([1000.0])
     prices = Market(menu).prices(Free(4 * one, 90 * one, 9 * one), np.array([50.0]))
+    assert prices is not None
     # A pod of 2000 CPU milli brings 1000 GPU milli.
     assert prices.cpu == pytest.approx([0.5], abs=1e-3)
     assert prices.gpu == pytest.approx([0.0], abs=1e-3)

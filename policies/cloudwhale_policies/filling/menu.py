@@ -37,6 +37,8 @@ class Menu:
     """How many GPUs it takes that must be wholly free."""
     models: Bools
     """A row per demand, a column per kind: whether the model will do."""
+    fits: Bools
+    """Likewise: whether an empty node could take it, memory aside."""
 
     def number(self, demand: Demand) -> int | None:
         """Return the row of a demand, or None when the mix does not know it."""
@@ -59,6 +61,7 @@ def menu_of(shapes: Sequence[Shape], mix: Mix) -> Menu:
         memory[key] = memory.get(key, 0) + count * demand.memory_mib
     keys = sorted(counts, key=lambda key: (counts[key], key[0], key[2], key[1], _spec(key)))[::-1]
     models = [[_will_do(key, kind) for kind in kinds] for key in keys]
+    fits = [[_would_fit(key, kind) for kind in kinds] for key in keys]
     shared = [key[1] == 1 and key[2] < GPU_MILLI for key in keys]
     return Menu(
         kinds=kinds,
@@ -72,6 +75,7 @@ def menu_of(shapes: Sequence[Shape], mix: Mix) -> Menu:
         shared=np.array(shared, dtype=np.bool_),
         whole=np.array([key[1] * (not part) for key, part in zip(keys, shared, strict=True)]),
         models=np.array(models, dtype=np.bool_).reshape(len(keys), len(kinds)),
+        fits=np.array(fits, dtype=np.bool_).reshape(len(keys), len(kinds)),
     )
 
 
@@ -83,3 +87,9 @@ def _will_do(key: Key, kind: Shape) -> bool:
     """Return whether a kind has the model; a pod without GPUs does not ask for one."""
     _, gpus, _, models = key
     return not gpus or not models or kind.model in models
+
+
+def _would_fit(key: Key, kind: Shape) -> bool:
+    """Return whether an empty node of a kind has enough of what scores look at."""
+    cpu, gpus, _, _ = key
+    return _will_do(key, kind) and cpu <= kind.cpu_milli and gpus <= kind.gpus
