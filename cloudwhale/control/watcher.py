@@ -113,6 +113,7 @@ class Watcher:
     def look_soon(self) -> None:
         """Look at every provider at the next chance: something is said to have changed there."""
         self._looked_at = None
+        self.offers.ask_soon()
 
     def looks(
         self, nodes: Iterable[Node], now: Instant, *, rung: bool | Collection[str]

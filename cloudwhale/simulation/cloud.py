@@ -76,14 +76,15 @@ class Hired:
     def seen(self, now: Instant) -> Machine:
         """Return it as the cloud lists it."""
         return Machine(
-            id=self.id, node=self.machine.node, state=self._state(now),
+            id=self.id, node=self.machine.node, state=self.state(now),
             facts=self.machine.facts,
             owned=False,
             stop_at=None if math.isinf(self.stop_at) else self.stop_at,
             billed_from=self.launched_at, billed_to=self.ended_at, price_usd_h=self.price_usd_h,
         )  # fmt: skip
 
-    def _state(self, now: Instant) -> Literal["starting", "running", "stopping", "gone"]:
+    def state(self, now: Instant) -> Literal["starting", "running", "stopping", "gone"]:
+        """Return how it is."""
         if self.ended_at is not None:
             return "gone"
         if self.shelf.offer.notice_s > 0 and now >= self.noticed_at:
@@ -213,6 +214,14 @@ class SimulatedCloud:
     def running(self) -> int:
         """Return how many machines have not ended."""
         return len(self._living())
+
+    def states(self, now: Instant) -> tuple[tuple[str, str], ...]:
+        """Return how every machine that is listed is; changes when a look would see a change."""
+        return tuple((one.id, one.state(now)) for one in self._listed.values())
+
+    def prices(self, now: Instant) -> tuple[MicroUsd | None, ...]:
+        """Return the price of every shelf."""
+        return tuple(shelf.price_at(now) for shelf in self._shelves.values())
 
     def _living(self) -> list[Hired]:
         return [one for one in self._listed.values() if one.ended_at is None]

@@ -151,7 +151,7 @@ class Engine:
         hosts = SimulatedHosts(list(self.machines.values()), lambda: self.now)
         providers: dict[str, Provider] = {"local": hosts, **self.clouds}
         beats_s = self._habits.heartbeat_s
-        pace = Pace(beats_s, beats_s, beats_s)
+        pace = Pace(beats_s, beats_s, beats_s, beats_s)
         return Ground(EnvironmentClock(lambda: self.now), self._objects, providers, pace)
 
     def _begin(self) -> None:
@@ -208,7 +208,7 @@ class Engine:
             now = self.now
             for cloud in self.clouds.values():
                 cloud.step(now)
-            seen = [(m.id, m.state) for cloud in self.clouds.values() for m in cloud.machines()]
+            seen = [(cloud.states(now), cloud.prices(now)) for cloud in self.clouds.values()]
             if seen != before:
                 before = seen
                 self.look_soon()
@@ -287,6 +287,6 @@ def _habits(setting: Setting) -> Habits:
     """Return how machines behave: silent ones are only noticed where some can fall silent."""
     beats_s = setting.heartbeat_s
     if beats_s is None:
-        may_fall_silent = bool(setting.faults or setting.clouds)
+        may_fall_silent = bool(setting.faults)  # a cloud tells of its machines by itself
         beats_s = BEATS_S if may_fall_silent else setting.at_most_s
     return Habits(setting.physics, beats_s, max(LEASE_S, MISSED_BEATS * beats_s))

@@ -51,5 +51,5 @@ class Setting:
     budget: MicroUsd | None = None
     """What all jobs together may spend; None: nothing is rented."""
     heartbeat_s: Seconds | None = None
-    """How often idle agents are heard. None: every minute where machines can be lost, else never,
+    """How often idle agents are heard. None: every minute where something goes wrong, else never,
     so that nothing happens between the events of a long trace."""
