@@ -28,6 +28,7 @@ import openb_trace
 from cloudwhale import plugins
 from cloudwhale.simulation.filling import Asked, fill, mix_of
 from cloudwhale.simulation.filling_bound import most_allocated_milli
+from cloudwhale.simulation.traces.pods import capacity_milli, shuffled, until, workload
 from cloudwhale.spi.filling import Filling
 from cloudwhale_policies.filling.whale import Weights, Whale
 
@@ -80,15 +81,15 @@ def filling(policy: str) -> Filling:
 def played(task: Task) -> Result:
     """Study once, then fill the cluster once per seed."""
     cluster, listed = openb_trace.nodes(), openb_trace.pods(task.trace)
-    capacity = openb_trace.capacity_milli(cluster)
+    capacity = capacity_milli(cluster)
     began = time.perf_counter()
     rule = filling(task.policy).study([node.shape for node in cluster], mix_of(listed))
     studied = time.perf_counter()
     percents: dict[int, list[float]] = {percent: [] for percent in PERCENTS}
     classes: dict[str, Asked] = {}
     for seed in task.seeds:
-        drawn = openb_trace.workload(listed, capacity, seed)
-        filled = fill(openb_trace.shuffled(cluster, seed), drawn, rule)
+        drawn = workload(listed, capacity, seed)
+        filled = fill(shuffled(cluster, seed), drawn, rule)
         for percent in PERCENTS:
             percents[percent].append(filled.at(percent))
         classes = _added(classes, filled.classes)
@@ -99,13 +100,13 @@ def played(task: Task) -> Result:
 def bounded(task: Task) -> Result:
     """Return what no policy could exceed once so many percent have arrived."""
     cluster, listed = openb_trace.nodes(), openb_trace.pods(task.trace)
-    capacity = openb_trace.capacity_milli(cluster)
+    capacity = capacity_milli(cluster)
     percents: dict[int, list[float]] = {percent: [] for percent in PERCENTS}
     began = time.perf_counter()
     for seed in task.seeds:
-        drawn = openb_trace.workload(listed, capacity, seed)
+        drawn = workload(listed, capacity, seed)
         for percent in PERCENTS:
-            most = most_allocated_milli(cluster, openb_trace.until(drawn, capacity, percent))
+            most = most_allocated_milli(cluster, until(drawn, capacity, percent))
             percents[percent].append(100.0 * most / capacity)
     run_s = (time.perf_counter() - began) / len(task.seeds)
     return Result(task.trace, "bound", percents, {}, 0.0, run_s)

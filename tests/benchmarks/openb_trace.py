@@ -1,4 +1,4 @@
-"""The openb cluster and its pod lists, read for the benchmark as FGD's authors play them.
+"""The openb cluster, its pod lists and what was published of them, read for the benchmark.
 
 Node and pod lists: alibaba/clusterdata, cluster-trace-gpu-v2023 (Apache-2.0). Published figures:
 hkust-adsl/kubernetes-scheduler-simulator, experiments/analysis/expected_results (Apache-2.0).
@@ -7,18 +7,14 @@ hkust-adsl/kubernetes-scheduler-simulator, experiments/analysis/expected_results
 import csv
 import gzip
 import os
-import random
-from collections.abc import Sequence
 from pathlib import Path
 
-from cloudwhale.spi.filling import GPU_MILLI, ClusterNode, Demand, Pod, Shape
+from cloudwhale.spi.filling import ClusterNode, Demand, Pod, Shape
 
 ROOT = Path(__file__).parents[2]
 TRACES = ("default", "gpushare40", "gpuspec33", "cpu100", "multigpu20")
 NODES = "openb_node_list_gpu_node.csv"
 PUBLISHED = "openb_published_alloc_pct.csv"
-INFLATED = 1.3
-"""Pods are drawn until they ask for so many times the cluster's GPUs."""
 
 
 def folder() -> Path:
@@ -67,45 +63,6 @@ def _pod(row: dict[str, str]) -> Pod:
         models=models if gpus else frozenset(),
     )
     return Pod(row["name"], demand)
-
-
-def workload(listed: Sequence[Pod], capacity_milli: int, seed: int) -> list[Pod]:
-    """Return the pods in the order of a seed, drawn again until they ask for 1.3 clusters."""
-    dice = random.Random(f"openb-pods-{seed}")
-    most = INFLATED * capacity_milli
-    drawn = list(listed)
-    dice.shuffle(drawn)
-    asked = sum(pod.demand.gpu_total_milli for pod in drawn)
-    while asked > most:
-        asked -= drawn.pop(dice.randrange(len(drawn))).demand.gpu_total_milli
-    while True:
-        again = listed[dice.randrange(len(listed))]
-        asked += again.demand.gpu_total_milli
-        if asked > most:
-            return drawn
-        drawn.append(Pod(f"{again.name}-{len(drawn)}", again.demand))
-
-
-def shuffled(cluster: Sequence[ClusterNode], seed: int) -> list[ClusterNode]:
-    """Return the nodes in the order of a seed, in which the first wins a tie."""
-    drawn = list(cluster)
-    random.Random(f"openb-nodes-{seed}").shuffle(drawn)
-    return drawn
-
-
-def until(drawn: Sequence[Pod], capacity_milli: int, percent: int) -> list[Pod]:
-    """Return the first pods, until they have asked for so many percent of the cluster."""
-    asked = 0
-    for number, pod in enumerate(drawn):
-        asked += pod.demand.gpu_total_milli
-        if 100 * asked >= percent * capacity_milli:
-            return list(drawn[: number + 1])
-    return list(drawn)
-
-
-def capacity_milli(cluster: Sequence[ClusterNode]) -> int:
-    """Return the GPU milli of the cluster."""
-    return GPU_MILLI * sum(node.shape.gpus for node in cluster)
 
 
 def published(policy: str) -> dict[tuple[str, int], float]:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from cloudwhale.simulation.traces.pods import capacity_milli, workload
+
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 PODS = ("6000,8192,1,460,", "11300,8192,1,1000,", "3152,8192,1,810,G2|T4", "9000,8192,2,1000,",
         "1000,8192,0,0,")  # fmt: skip
@@ -70,12 +72,12 @@ def test_a_workload_asks_for_more_than_the_cluster_and_repeats(traces: Path) -> 
     import openb_trace
 
     cluster, listed = openb_trace.nodes(), openb_trace.pods("default")
-    capacity = openb_trace.capacity_milli(cluster)
-    drawn = openb_trace.workload(listed, capacity, 42)
+    capacity = capacity_milli(cluster)
+    drawn = workload(listed, capacity, 42)
     asked = sum(pod.demand.gpu_total_milli for pod in drawn)
     assert 1.2 * capacity < asked <= 1.3 * capacity
-    assert drawn == openb_trace.workload(listed, capacity, 42)
-    assert drawn != openb_trace.workload(listed, capacity, 43)
+    assert drawn == workload(listed, capacity, 42)
+    assert drawn != workload(listed, capacity, 43)
 
 
 def test_the_benchmark_says_where_to_get_the_traces(tmp_path: Path) -> None:
