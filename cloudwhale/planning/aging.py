@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from cloudwhale.model.job import Job
 from cloudwhale.model.reason import Code
@@ -11,12 +12,17 @@ from cloudwhale.spi.policy import Queueing, priority_class
 
 LEAST_S: Seconds = 900.0
 """Nobody has waited too long before this."""
-MOST_S: Seconds = 24 * 3600.0
-"""Everybody has after this, however much work waits."""
-BACKLOG = 1.5
-"""In between: as long as all machines need for all that waits now, times this."""
+MOST_S: Seconds = 14 * 24 * 3600.0
+"""Everybody has after this, however much work is here."""
+LARGE = 0.42
+"""In between: as long as all machines need for all that is here, what runs from its start, times
+this."""
+SMALL = 0.24
+"""The same for jobs that are not large: they are many, and cost the large ones little."""
+LARGE_FROM = 1 / 250
+"""The part of all work from which on a job is large."""
 PATIENCE = (1.0, 0.75, 0.5)
-"""Of that, by class: batch, normal, interactive."""
+"""Of the limit, by class: batch, normal, interactive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,18 +35,39 @@ class Aged:
     """Ids of those that a whole node is kept for: they have waited as long again."""
 
 
-def aged(ready: Sequence[Job], queueing: Queueing, whole: Whole) -> Aged:
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Which wait is too long for a batch job; they follow the load."""
+
+    here_s: Seconds
+    """What all machines need for all that waits and runs, what is done of it included."""
+
+    @property
+    def large_s(self) -> Seconds:
+        """Return the limit of large jobs: the longest."""
+        return _limit(LARGE * self.here_s)
+
+    def of(self, job: Job, queueing: Queueing) -> Seconds:
+        """Return the limit of a job, by its work."""
+        is_large = work_s(job, queueing) >= LARGE_FROM * self.here_s
+        return self.large_s if is_large else _limit(SMALL * self.here_s)
+
+
+def aged(ready: Sequence[Job], running: Sequence[Job], queueing: Queueing, whole: Whole) -> Aged:
     """Return the jobs that are due, of those that could run on a machine that takes jobs now.
 
-    A job is due after its class's part of the limit, times the part of all devices that it could
-    ever have: who has few places to hope for waits less. Parts are 1 at most, so whoever was
-    submitted MOST_S later than another is never before it.
+    A job is due when it has not run for its class's part of the limit, times the part of all
+    devices that it could ever have: who has few places to hope for waits less. Parts are 1 at
+    most, so whoever was submitted MOST_S after another's due would begin is never before it.
     """
-    limit_s = too_long_s(ready, queueing)
+    limits = limits_of(ready, running, queueing)
     rows = [
         (
             job.submitted_at
-            + limit_s * PATIENCE[priority_class(job.spec.priority)] * whole.part(job),
+            + job.run_s
+            + limits.of(job, queueing)
+            * PATIENCE[priority_class(job.spec.priority)]
+            * whole.part(job),
             job.id,
             job,
         )
@@ -51,15 +78,22 @@ def aged(ready: Sequence[Job], queueing: Queueing, whole: Whole) -> Aged:
     able = [(at, job) for at, _, job in due if whole.nodes(job)]
     return Aged(
         first=tuple(job for _, job in able),
-        at_last=frozenset(job.id for at, job in able if at + limit_s <= queueing.now),
+        at_last=frozenset(job.id for at, job in able if at + limits.large_s <= queueing.now),
     )
 
 
-def too_long_s(ready: Sequence[Job], queueing: Queueing) -> Seconds:
-    """Return the wait that is too long for a batch job: it grows with the work that waits."""
-    remaining_s, size = queueing.remaining_s, queueing.size
-    backlog_s = sum(remaining_s(job) * size(job) for job in ready)
-    return min(MOST_S, max(LEAST_S, BACKLOG * backlog_s))
+def limits_of(ready: Sequence[Job], running: Sequence[Job], queueing: Queueing) -> Limits:
+    """Return the limits of a round: they grow with the work that is here."""
+    return Limits(sum(work_s(job, queueing) for job in chain(ready, running)))
+
+
+def work_s(job: Job, queueing: Queueing) -> Seconds:
+    """Return how long all machines would need for a job, from its start to its end."""
+    return queueing.length_s(job) * queueing.size(job)
+
+
+def _limit(asked_s: Seconds) -> Seconds:
+    return min(MOST_S, max(LEAST_S, asked_s))
 
 
 def went_first(job: Job) -> bool:

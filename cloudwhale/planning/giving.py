@@ -60,7 +60,9 @@ def matched(
     before = _profile(world)
     whole = Whole(world.nodes.values(), world.sightings)
     known = queueing(world, before.durations, rules)
-    old = aged(ready, known, whole) if order.ages and rules.age else Aged()
+    old = Aged()
+    if order.ages and rules.age:
+        old = aged(ready, before.running, known, whole)
     room = promised(ready, before, whole) if rules.preempt else Promised()
     strict = order.strict or rules.strict
     displaces = rules.preempt and rules.displace

@@ -180,28 +180,30 @@ class InOrder:
                 break
             self._seen.add(number)
             insort(self._line, (self.key(pool.waiting[number]), number))
-        free = pool.free
-        if not free:
-            return (), ()
+        starting = self._starting(pool, pool.free)
+        gone = {task.number for task in starting}
+        if gone:
+            self._line = [row for row in self._line if row[1] not in gone]
+        return (), starting
+
+    def _starting(self, pool: Pool, free: int) -> list[Task]:
         starting: list[Task] = []
-        kept: tuple[float, int] | None = None
-        for task in self._walk(pool):
+        kept = (math.inf, 0)
+        for task in self._walk(pool) if free else ():
             if task.gpus <= free:
-                if kept is not None and pool.now + task.left_s > kept[0] + CLOSE:
+                if pool.now + task.left_s > kept[0] + CLOSE:
                     if task.gpus > kept[1]:
                         continue
                     kept = (kept[0], kept[1] - task.gpus)
                 starting.append(task)
                 free -= task.gpus
-                if not free:
-                    break
             elif self.strict:
                 break
-            elif self.reserve and kept is None:
+            elif self.reserve and kept[0] == math.inf:
                 kept = earliest(task, pool, starting, free)
-        gone = {task.number for task in starting}
-        self._line = [row for row in self._line if row[1] not in gone]
-        return (), starting
+            if not free:
+                break
+        return starting
 
     def _walk(self, pool: Pool) -> Iterator[Task]:
         first = () if self.limit is None else self.limit.due(pool)
@@ -240,6 +242,34 @@ class Limit(Protocol):
     def due(self, pool: Pool) -> Sequence[Task]:
         """Return those that have, the longest due first."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class FollowsLoad:
+    """A wait is too long beside the work that is here, what is done of what runs included.
+
+    Of the time that all GPUs need for that: `large` of it for jobs that are at least the part
+    `large_from` of that work, `small` of it for the others.
+    """
+
+    small: float
+    large: float
+    large_from: float
+    least_s: float = 900.0
+    most_s: float = 14 * 86400.0
+
+    def due(self, pool: Pool) -> Sequence[Task]:
+        """Return those that have waited too long, the longest due first."""
+        everybody = [*pool.waiting.values(), *pool.running.values()]
+        here_s = sum(task.length_s * task.gpus for task in everybody) / pool.gpus
+        rows: list[tuple[float, int]] = []
+        for task in pool.waiting.values():
+            is_large = task.length_s * task.gpus >= self.large_from * here_s * pool.gpus
+            asked_s = (self.large if is_large else self.small) * here_s
+            limit_s = min(self.most_s, max(self.least_s, asked_s))
+            if task.waited_s(pool.now) >= limit_s:
+                rows.append((task.at + task.ran_s + limit_s, task.number))
+        return [pool.waiting[number] for _, number in sorted(rows)]
 
 
 @dataclass(slots=True)

@@ -8,12 +8,12 @@ import pytest
 from makers import a_device, a_node, a_spec, wants
 
 from cloudwhale.control.controller import Chosen
-from cloudwhale.model.job import GpuRequest, JobState, Resources
+from cloudwhale.model.job import HOLDS_A_PLACE, GpuRequest, JobState, Resources
 from cloudwhale.model.node import Node
 from cloudwhale.model.plan import Plan
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.model.world import World
-from cloudwhale.planning.aging import MOST_S, too_long_s
+from cloudwhale.planning.aging import MOST_S, limits_of
 from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.planner import Policies, plan
 from cloudwhale.planning.rules import Rules
@@ -40,8 +40,9 @@ class Watch:
 
     def __call__(self, world: World) -> Plan:
         ready = [job for job in world.jobs.values() if job.state is JobState.PENDING]
+        runs = [job for job in world.jobs.values() if job.state in HOLDS_A_PLACE]
         known = queueing(world, Durations(world.durations), self.policies.rules)
-        self.limit_s = max(self.limit_s, too_long_s(ready, known))
+        self.limit_s = max(self.limit_s, limits_of(ready, runs, known).large_s)
         return plan(world, self.policies)
 
 
