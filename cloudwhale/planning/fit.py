@@ -308,7 +308,13 @@ def _suitable(spec: JobSpec, free: Free) -> Suitable:
 
 
 def _opened(spec: JobSpec, suitable: Suitable) -> list[DeviceFree]:
-    return [d for d in suitable if _has_room(spec, d, d.memory_gib)]
+    gpu = spec.resources.gpu
+    share = gpu.share
+    return [  # as `_has_room`, for hundreds at once: those without enough share go first
+        d
+        for d in suitable
+        if d.share + DUST >= share and d.memory_gib + DUST >= gpu_memory_taken(gpu, d.device)
+    ]
 
 
 def _has_room(spec: JobSpec, device: DeviceFree, memory_gib: float) -> bool:

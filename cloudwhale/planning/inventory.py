@@ -1,7 +1,8 @@
 """What is free on every node after all that is already promised or was seen to be used."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from cloudwhale.model.job import HOLDS_A_PLACE, GpuRequest, Job, Placement, Resources
 from cloudwhale.model.node import Device, DeviceUse, Measured, Node
@@ -15,9 +16,8 @@ DUST = 1e-9
 FOREIGN_BORNE = 0.05
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceFree:
-    """What is free on one device."""
+class DeviceFree(NamedTuple):
+    """What is free on one device; a tuple, as there are hundreds of them in every round."""
 
     device: Device
     memory_gib: GiB
@@ -28,6 +28,10 @@ class DeviceFree:
     """Jobs of ours that sit on it."""
     sm: float = 0.0
     """Share of time in which kernels were seen to run; 0 where nobody has looked."""
+
+
+Alike = tuple[tuple[DeviceFree, int], ...]
+"""Devices with the same left of them, one for all, and how many there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,22 @@ class Free:
     disk_io_mb_s: float | None = None
     """Soft, may fall below 0; None: nobody has said what the node can do."""
     network_mb_s: float | None = None
+    _groups: list[Alike] = field(default_factory=list[Alike], init=False, repr=False, compare=False)
+    """Worked out when they are asked for, and then kept."""
+
+    @property
+    def alike(self) -> Alike:
+        """Return one device for all that have the same left, with their count: asked often."""
+        if not self._groups:
+            found: dict[tuple[str, GiB, GiB | None, float, GiB], list[DeviceFree]] = {}
+            for one in self.devices:
+                device = one.device
+                key = (
+                    device.model, device.memory_gib, device.usable_gib, one.share, one.memory_gib
+                )  # fmt: skip
+                found.setdefault(key, []).append(one)
+            self._groups.append(tuple((group[0], len(group)) for group in found.values()))
+        return self._groups[0]
 
     def less(self, wants: Resources, placement: Placement) -> "Free":
         """Return what is left when a job with these wants sits here."""
@@ -59,8 +79,7 @@ class Free:
             min(self.memory_gib, other.memory_gib),
             min(self.disk_gib, other.disk_gib),
             tuple(
-                replace(
-                    one,
+                one._replace(
                     memory_gib=min(one.memory_gib, two.memory_gib),
                     share=min(one.share, two.share),
                 )
@@ -148,7 +167,8 @@ def _after(node: Node, jobs: Iterable[Job], measured: Measured | None) -> Free:
     facts = node.facts
     cpu, memory_gib, disk_gib = facts.cpu, facts.memory_gib, facts.disk_gib
     disk_io, network = facts.disk_io_mb_s, facts.network_mb_s
-    devices = [DeviceFree(device, device.packs_gib, 1.0) for device in facts.devices]
+    packs = [device.packs_gib for device in facts.devices]
+    left, shares, counts = packs.copy(), [1.0] * len(packs), [0] * len(packs)
     for job in jobs:
         wants, place = job.wants, job.placement
         if place is None:
@@ -158,11 +178,15 @@ def _after(node: Node, jobs: Iterable[Job], measured: Measured | None) -> Free:
         disk_gib -= wants.disk_gib or 0.0
         disk_io = _soft(disk_io, wants.disk_io_mb_s, -1)
         network = _soft(network, wants.network_mb_s, -1)
-        for device in place.devices:
-            position = facts.positions.get(device)
-            if position is not None:
-                devices[position] = _device_moved(devices[position], wants, -1)
-    free = Free(node, cpu, memory_gib, disk_gib, tuple(devices), disk_io, network)
+        for at in [facts.positions[name] for name in place.devices if name in facts.positions]:
+            left[at] -= gpu_memory_taken(wants.gpu, facts.devices[at])
+            shares[at] -= wants.gpu.share
+            counts[at] += 1
+    devices = tuple(
+        DeviceFree(device, gib, share, 0.0, count)
+        for device, gib, share, count in zip(facts.devices, left, shares, counts, strict=True)
+    )
+    free = Free(node, cpu, memory_gib, disk_gib, devices, disk_io, network)
     return free if measured is None else _as_measured(free, jobs, measured)
 
 

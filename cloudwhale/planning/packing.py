@@ -118,13 +118,14 @@ def _songs(given: Packing) -> list[Song]:
 
 def _busy(given: Packing) -> dict[str, Seconds]:
     """Return until when the jobs of each node are expected to run, by node id."""
-    models = {(name, d.device.id): d for name, free in given.free.items() for d in free.devices}
     busy: dict[str, Seconds] = {}
     for job in given.running:
         place = job.placement
         if place is None or place.node not in given.free:
             continue
-        device = models.get((place.node, place.devices[0])) if place.devices else None
+        free = given.free[place.node]
+        at = free.node.facts.positions.get(place.devices[0]) if place.devices else None
+        device = None if at is None else free.devices[at]
         model = None if device is None else device.device.model
         neighbours = 0 if device is None else max(0, device.jobs - 1)
         end_s = left_s(job, model, neighbours, given.durations, given.now)

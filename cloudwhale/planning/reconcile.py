@@ -33,11 +33,21 @@ def differences(world: World, patience: Patience) -> Found:
         steps += _asleep(node, world, on_node.get(node.id, []))
         look_again_at = earliest(look_again_at, _judged_at(node, world, patience))
     for job in world.jobs.values():
-        if job.state is JobState.PENDING and job.wish is None:
+        if _is_calm(job):
             continue  # most of them, and nothing of theirs can differ
         steps += _of_job(job, world, patience)
         look_again_at = earliest(look_again_at, job_judged_at(job, world.now))
     return Found(tuple(steps), look_again_at)
+
+
+def _is_calm(job: Job) -> bool:
+    """Say whether a job can neither differ from what is recorded nor become late."""
+    if job.wish is not None:
+        return False
+    if job.state is JobState.PENDING:
+        return True
+    posted = job.order_posted and job.state in (JobState.STARTING, JobState.RUNNING)
+    return posted and job.spec.max_duration_s is None and job.spec.checkpoint is None
 
 
 def _attempts_by_node(world: World) -> dict[str, list[Job]]:

@@ -2,7 +2,8 @@
 
 The table is conservative. An event that changes nothing which a round looks at is quiet; one that
 tells of a running attempt's progress is quiet as long as nobody is there whom that could help: no
-job waits, or nothing is set by which the progress of one job decides about another.
+job waits, or nothing is set by which the progress of one job decides about another. The end of a
+job is quiet when no job waits.
 """
 
 from collections.abc import Iterable
@@ -24,6 +25,11 @@ PROGRESS: tuple[type[e.Event], ...] = (
     e.Started,  # its end is expected from now; it may be stopped for others after a while
     e.CheckpointSaved,  # stopping it would cost less
 )
+GONE: tuple[type[e.Event], ...] = (
+    e.Finished,  # its room helps those who wait, if anybody does
+    e.Failed,
+    e.Cancelled,
+)
 
 
 def stir(events: Iterable[e.Event], world: World, policies: Policies) -> bool:
@@ -32,9 +38,10 @@ def stir(events: Iterable[e.Event], world: World, policies: Policies) -> bool:
     What is due at a time is asked for apart: see `judged_at`.
     """
     heard = [event for event in events if not isinstance(event, QUIET)]
-    if not all(isinstance(event, PROGRESS) for event in heard):
+    if not all(isinstance(event, (*PROGRESS, *GONE)) for event in heard):
         return True
-    return bool(heard) and _progress_decides(policies) and _somebody_waits(world)
+    decides = any(isinstance(event, GONE) for event in heard) or _progress_decides(policies)
+    return bool(heard) and decides and _somebody_waits(world)
 
 
 def judged_at(events: Iterable[e.Event], world: World) -> Instant | None:

@@ -91,30 +91,14 @@ def lost_gpus(free: Free, wants: Resources, devices: Sequence[str], kinds: Itera
     A job that gets several devices takes of each what it takes of the first of them.
     """
     given = next((d for d in free.devices if devices and d.device.id == devices[0]), None)
-    alike = _alike(free.devices)
-    return sum(
-        kind.weight * _lost_to(kind, free, wants, (given, len(devices), alike)) for kind in kinds
-    )
-
-
-Alike = tuple[tuple[DeviceFree, int], ...]
-"""Devices with the same left of them, one for all, and how many there are."""
-
-
-def _alike(devices: Iterable[DeviceFree]) -> Alike:
-    found: dict[tuple[str, GiB, GiB, float, GiB], list[DeviceFree]] = {}
-    for one in devices:
-        device = one.device
-        key = (device.model, device.memory_gib, device.packs_gib, one.share, one.memory_gib)
-        found.setdefault(key, []).append(one)
-    return tuple((group[0], len(group)) for group in found.values())
+    return sum(kind.weight * _lost_to(kind, free, wants, (given, len(devices))) for kind in kinds)
 
 
 def _lost_to(
-    kind: Kind, free: Free, wants: Resources, given: tuple[DeviceFree | None, int, Alike]
+    kind: Kind, free: Free, wants: Resources, given: tuple[DeviceFree | None, int]
 ) -> float:
-    device, count, alike = given
-    copies = sum(copies_on(kind, d, d.share, d.memory_gib) * many for d, many in alike)
+    device, count = given
+    copies = sum(copies_on(kind, d, d.share, d.memory_gib) * many for d, many in free.alike)
     taken = 0
     if device is not None:
         share = device.share - wants.gpu.share
