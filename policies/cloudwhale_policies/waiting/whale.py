@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from math import inf
 from statistics import median
 
-from cloudwhale.model.units import Seconds
+from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.spi.waiting import Verdict, Wait, Waiting, Waits
 from cloudwhale_policies.waiting.expecting import Expecting, ends_s, expecting
 from cloudwhale_policies.waiting.outlook import HOUR_S, Ask, Outlook, outlook
-from cloudwhale_policies.waiting.timetable import Slot, Timetable
+from cloudwhale_policies.waiting.timetable import EPSILON, Slot, Timetable
 
 LOOKED = 64
 """Jobs that are planned, first first; those behind them start where that delays nobody."""
@@ -50,13 +50,14 @@ class Whale:
         expected = expecting(waits, self.spread, self.futures)
         tables = timetables(waits, ends_s(waits, expected), expected.futures)
         asks = [_ask(i, one, waits, expected) for i, one in enumerate(waits.waiting[:LOOKED])]
-        asks, found = _at_once(asks, tables)
+        left = dict(waits.free)
+        asks, found = _at_once(asks, tables, left)
         planned = outlook(_best_order(asks, tables, len(waits.free)), tables)
         for ask in asks:
-            found[ask.waiting.job.id] = _verdict(ask, planned, waits)
+            found[ask.waiting.job.id] = _verdict(ask, planned, left, waits.now)
         for index, one in enumerate(waits.waiting[LOOKED:], LOOKED):
             ask = _ask(index, one, waits, expected)
-            found[one.job.id] = _behind(ask, planned.tables, waits)
+            found[one.job.id] = _behind(ask, planned.tables, left)
         return found
 
 
@@ -82,19 +83,36 @@ def _ask(index: int, one: Waiting, waits: Waits, expected: Expecting) -> Ask:
 
 
 def _at_once(
-    asks: Sequence[Ask], tables: Sequence[Timetable]
+    asks: Sequence[Ask], tables: Sequence[Timetable], left: dict[str, float]
 ) -> tuple[list[Ask], dict[str, Verdict]]:
     """Start those that fit now and that nothing can be rented for: they are kept from no room."""
-    left: list[Ask] = []
+    others: list[Ask] = []
     found: dict[str, Verdict] = {}
     for ask in asks:
         slots = _openings(ask, tables) if ask.rent_usd == inf else []
-        if slots:
-            found[ask.waiting.job.id] = Verdict("start", "fits", node=slots[0].node)
+        node = _taken(ask, slots, left)
+        if node:
+            found[ask.waiting.job.id] = Verdict("start", "fits", node=node)
             ask.reserve(slots, tables)
         else:
-            left.append(ask)
-    return left, found
+            others.append(ask)
+    return others, found
+
+
+def _taken(ask: Ask, slots: Sequence[Slot], left: dict[str, float]) -> str:
+    """Take what a job needs now, on the node where it starts now in most futures.
+
+    Empty: it does not start now in most of them, or others have taken the room.
+    """
+    now = Counter(slot.node for slot in slots if slot.start_s <= 0.0)
+    if 2 * now.total() <= len(slots):
+        return ""
+    devices = ask.waiting.devices
+    for node in sorted(now, key=lambda name: (-now[name], name)):
+        if left[node] >= devices - EPSILON:
+            left[node] -= devices
+            return node
+    return ""
 
 
 def _openings(ask: Ask, tables: Sequence[Timetable]) -> list[Slot]:
@@ -134,25 +152,26 @@ def _inserted(order: Sequence[Ask], ask: Ask, tables: Sequence[Timetable]) -> li
     return best
 
 
-def _verdict(ask: Ask, planned: Outlook, waits: Waits) -> Verdict:
+def _verdict(ask: Ask, planned: Outlook, left: dict[str, float], now: Instant) -> Verdict:
     slots = planned.slots[ask.index]
     start_s = median(slot.start_s for slot in slots) if slots else inf
     if ask.index in planned.rented:
         return Verdict("rent", _rents(ask, start_s))
     if not slots:
         return Verdict("wait", "nobody knows when there will be enough room")
-    now = Counter(slot.node for slot in slots if slot.start_s <= 0.0)
-    if 2 * now.total() > len(slots):
-        return Verdict("start", "fits", node=min(now, key=lambda name: (-now[name], name)))
+    taken = _taken(ask, slots, left)
+    if taken:
+        return Verdict("start", "fits", node=taken)
     node = min(slots, key=lambda slot: (abs(slot.start_s - start_s), slot.node)).node
-    return Verdict("wait", _waits(ask, start_s), node=node, at=waits.now + start_s)
+    return Verdict("wait", _waits(ask, start_s), node=node, at=now + start_s)
 
 
-def _behind(ask: Ask, tables: Sequence[Timetable], waits: Waits) -> Verdict:
+def _behind(ask: Ask, tables: Sequence[Timetable], left: dict[str, float]) -> Verdict:
     slots = _openings(ask, tables)
-    if slots:
+    node = _taken(ask, slots, left)
+    if node:
         ask.reserve(slots, tables)
-        return Verdict("start", "fits", node=slots[0].node)
+        return Verdict("start", "fits", node=node)
     if ask.by_s <= 0.0 and ask.rent_usd < inf:
         return Verdict("rent", "has waited for as long as its file allows")
     return Verdict("wait", f"{LOOKED} others come first")
