@@ -32,7 +32,7 @@ def simulate(
     ] = "",
     cluster: Annotated[
         Path | None,
-        typer.Option("--cluster", metavar="FILE", help="A TOML file of [[node]] tables, settings."),
+        typer.Option("--cluster", metavar="FILE", help="TOML: [[node]], [[offer]], settings."),
     ] = None,
     gpus: Annotated[
         str, typer.Option("--gpus", metavar="N|KxN", help="A pool of N GPUs, or K nodes of N.")
@@ -51,6 +51,16 @@ def simulate(
     seeds: Annotated[
         str, typer.Option("--seeds", metavar="N|A-B", help="How many, or which.")
     ] = "",
+    faults: Annotated[
+        str,
+        typer.Option(
+            "--faults", metavar="TEXT", help="What goes wrong: lost:node=desk,at=1h,for=30m"
+        ),
+    ] = "",
+    budget: Annotated[
+        str | None,
+        typer.Option("--budget", metavar="USD", help="What each may spend on rented machines."),
+    ] = None,
     plots: Annotated[
         Path | None,
         typer.Option("--plots", metavar="DIR", help="Draw charts into it, as PNG and SVG."),
@@ -70,12 +80,12 @@ def simulate(
 
     Ctrl-C shows what has been played.
     """
-    from cloudwhale.cli.simulating import SimulateOptions
+    from cloudwhale.cli.simulate_asked import SimulateOptions
     from cloudwhale.cli.simulating import simulate as do
 
     options = SimulateOptions(
         trace=trace, policies=policy, cluster=cluster, gpus=gpus, jobs=jobs, estimates=estimates,
-        seeds=seeds, plots=plots, skip_bad=skip_bad, as_json=as_json,
+        seeds=seeds, faults=faults, budget=budget, plots=plots, skip_bad=skip_bad, as_json=as_json,
     )  # fmt: skip
     raise typer.Exit(do(options))
 
@@ -88,6 +98,7 @@ def add_to(app: typer.Typer) -> None:
             "cloudwhale simulate --policy whale,fit-first --seeds 10 --plots .",
             "cloudwhale simulate --trace jobs.csv --cluster lab.toml",
             "cloudwhale simulate --trace philly --gpus 480 --jobs 6000 --estimates noisy:3x",
+            "cloudwhale simulate --trace burst --policy whale,no-wait,compute-wait --budget 1000",
             "cloudwhale simulate --trace openb:gpuspec33",
             "cloudwhale simulate --json | jq .policies.whale.mean_completion_s",
         )

@@ -108,6 +108,7 @@ def _row(row: TrialRow, shown: Sequence[_Column]) -> tuple[Cell, ...]:
 _BARS = (
     _Column("mean completion", "mean_completion_s", span),
     _Column("longest wait", "longest_wait_s", span),
+    _Column("USD", "cloud_usd", _usd),
     _Column("in use", "utilisation", _share),
 )
 BAR_MOST = 60
@@ -117,10 +118,11 @@ def bar_lines(rows: Sequence[TrialRow], width: int) -> list[Line]:
     """Return a bar for each scheduler and figure, the longest as wide as there is room."""
     lines: list[Line] = []
     for column in _BARS:
-        figures = [(row, figure) for row in rows if (figure := row.mean.get(column.metric))]
-        if not figures:
+        known = [(row, row.mean.get(column.metric)) for row in rows]
+        figures = [(row, figure) for row, figure in known if figure is not None]
+        most = max((figure for _, figure in figures), default=0.0)
+        if not most:
             continue
-        most = max(figure for _, figure in figures)
         name = max(len(row.name) for row, _ in figures)
         room = max(10, min(BAR_MOST, width - name - 16))
         lines.append((Cell(column.heading, "strong"),))

@@ -4,17 +4,18 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, cast
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from cloudwhale.host.options import declared
 from cloudwhale.model.gpus import MODELS
 from cloudwhale.model.node import Device, Facts, Node, NodeState
-from cloudwhale.model.value import Value
 from cloudwhale.settings import Amount
+from cloudwhale.simulation.offers import clouds_from
+from cloudwhale.simulation.playing import Offered
+from cloudwhale.simulation.tables import NAME, Machine, Tables
 from cloudwhale.simulation.traces.columns import AMOUNT, COUNT, MIB_PER_GIB, MILLI, openb_model
 from cloudwhale.simulation.traces.rows import Spot, TraceError, header, opened, row
 from cloudwhale.spi.errors import SettingsError
@@ -42,7 +43,9 @@ class Cluster:
     """What a file says."""
 
     nodes: tuple[Node, ...]
-    settings: Mapping[str, Any]
+    clouds: tuple[Offered, ...] = ()
+    """What can be rented beside them."""
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Settings that all contestants share, such as `shares`."""
 
 
@@ -86,12 +89,11 @@ def _ready(name: str, facts: Facts) -> Node:
 # -- a settings file with nodes --------------------------------------------------------------
 
 
-class NodeTable(Value):
+class NodeTable(Machine):
     """One `[[node]]` of the file."""
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-][A-Za-z0-9._-]{0,62}$")]
+    name: Annotated[str, Field(pattern=NAME)]
     count: Annotated[int, Field(ge=1, le=NODES_MOST)] = 1
-    devices: tuple[str, ...] = ()
     cpu: Amount = CPU_PER_GPU
     memory_gib: Amount = GIB_PER_GPU
     disk_gib: Amount = DISK_GIB
@@ -109,6 +111,7 @@ _WANTED = {
 }
 
 EXAMPLE = 'Write [[node]], name = "desk", devices = ["2x RTX4090 24GB"], cpu = 16, memory_gib = 64.'
+NODES = Tables("node", NodeTable, _WANTED, EXAMPLE)
 
 
 def cluster_from(file: Path) -> Cluster:
@@ -121,32 +124,26 @@ def cluster_from(file: Path) -> Cluster:
         raise SettingsError(f"{file} is not UTF-8, which TOML is written in", EXAMPLE) from error
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"{file}: {error}", "Mend the file; it is TOML.") from error
-    tables: Any = found.pop("node", [])
-    if not isinstance(tables, list) or not tables:
+    nodes_said, offers_said = _tables(file, found, "node"), _tables(file, found, "offer")
+    if not nodes_said:
         raise SettingsError(f"{file} describes no nodes", EXAMPLE)
-    tables = cast(list[object], tables)
-    nodes = [node for number, one in enumerate(tables, 1) for node in _nodes(file, number, one)]
+    nodes = [node for number, one in enumerate(nodes_said, 1) for node in _nodes(file, number, one)]
     names = [node.id for node in nodes]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise SettingsError(f"{file}: two nodes are called {twice}", "Rename one of them.")
-    return Cluster(tuple(nodes), found)
+    return Cluster(tuple(nodes), clouds_from(file, offers_said), found)
+
+
+def _tables(file: Path, found: dict[str, Any], kind: str) -> list[object]:
+    tables = found.pop(kind, [])
+    if not isinstance(tables, list):
+        raise SettingsError(f"{file}: {kind} is no list of tables", f"Write [[{kind}]] above each.")
+    return cast(list[object], tables)
 
 
 def _nodes(file: Path, number: int, table: object) -> Iterator[Node]:
-    try:
-        one = NodeTable.model_validate(table)
-        devices = declared(one.devices)
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = str(first["loc"][0]) if first["loc"] else "node"
-        says = f"must be {_WANTED[key]}" if key in _WANTED else "is no key of it"
-        raise SettingsError(
-            f"{file}: in node {number}, {key} {says}",
-            f"A node has {', '.join(_WANTED)}. {EXAMPLE}",
-        ) from error
-    except SettingsError as error:
-        raise SettingsError(f"{file}: in node {number}, {error.says}", error.remedy) from error
+    one, devices = NODES.read(file, number, table)
     for copy in range(one.count):
         name = one.name if one.count == 1 else f"{one.name}-{copy}"
         own = tuple(device.but(id=f"{name}-{n}") for n, device in enumerate(devices))

@@ -11,8 +11,12 @@ from cloudwhale.control.desk import policies
 from cloudwhale.settings import checked
 from cloudwhale.spi.errors import SettingsError
 
-PLAIN: Mapping[str, Any] = {"hold": False, "reserve": False, "preempt": False}
-"""What plain schedulers do not do."""
+PLAIN: Mapping[str, Any] = {
+    "score": "best-fit", "wait": "never", "hold": False, "reserve": False, "preempt": False,
+}  # fmt: skip
+"""What plain schedulers do not do; which of the places that fit is taken, hardly any says."""
+STOPS: Mapping[str, Any] = {**PLAIN, "preempt": True, "preempt_after_s": 0.0}
+"""Those that stop jobs for others do so at any time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,15 +27,32 @@ class Contestant:
     settings: Mapping[str, Any]
 
 
-def _plain(order: str, says: str, score: str = "best-fit") -> Contestant:
-    return Contestant(says, {**PLAIN, "order": order, "score": score})
+def _plain(says: str, **settings: Any) -> Contestant:
+    return Contestant(says, {**PLAIN, **settings})
 
 
 LINE_UP: Mapping[str, Contestant] = {
     "whale": Contestant("the Whale match, as it is shipped", {"order": "whale", "score": "whale"}),
-    "fifo": _plain("fifo", "first come first served, nobody passes"),
-    "priority": _plain("priority", "by priority, nobody passes"),
-    "fit-first": _plain("fifo", "first come first served, whoever fits passes"),
+    "fifo": _plain("first come first served, nobody passes", order="fifo", strict=True),
+    "priority": _plain("by priority, nobody passes", order="priority", strict=True),
+    "fit-first": _plain("first come first served, whoever fits passes", order="fifo"),
+    "easy-backfill": _plain(
+        "passes who does not delay the first that waits", order="fifo", wait="easy"
+    ),
+    "conservative-backfill": _plain(
+        "passes who delays nobody before it", order="fifo", wait="conservative"
+    ),
+    "sjf": _plain("shortest first", order="sjf"),
+    "sgf": _plain("smallest GPU-time first", order="sgf"),
+    "srtf": Contestant("shortest remaining time first, stops others", {**STOPS, "order": "srtf"}),
+    "srsf": Contestant("least remaining GPU-time first, stops others", {**STOPS, "order": "srsf"}),
+    "las": Contestant("least attained GPU-time first, stops others", {**STOPS, "order": "las"}),
+    "no-wait": _plain("rents for whoever does not fit at once", order="fifo", wait="no-wait"),
+    "constant-wait": _plain("rents after a fixed wait", order="fifo", wait="constant-wait"),
+    "star-wait": _plain("rents after a wait by GPUs", order="fifo", wait="star-wait"),
+    "compute-wait": _plain(
+        "rents after a wait by GPU-time (Starburst)", order="fifo", wait="compute-wait"
+    ),
 }
 
 
@@ -46,9 +67,9 @@ def contestant(name: str) -> Contestant:
     if name in LINE_UP:
         return LINE_UP[name]
     if name in plugins.names(plugins.ORDERS):
-        return _plain(name, f"the order {name}, best fit")
+        return _plain(f"the order {name}, best fit", order=name)
     if name in plugins.names(plugins.SCORES):
-        return _plain("fifo", f"first come first served, the score {name}", name)
+        return _plain(f"first come first served, the score {name}", order="fifo", score=name)
     close = difflib.get_close_matches(name, names(), 1)
     hint = f"Did you mean {close[0]}? " if close else ""
     raise SettingsError(f"there is no policy called {name!r}", f"{hint}Known: {', '.join(names())}")

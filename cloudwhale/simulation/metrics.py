@@ -38,11 +38,13 @@ class Metrics:
     makespan_s: Seconds | None
     """From the first arrival to the last end."""
     utilisation: float | None
-    """Share of the devices' seconds that jobs held, in the makespan."""
+    """Share of the owned devices' seconds that jobs held, in the makespan."""
     worst_fairness: float | None
     """Of the project that fares worst: completions by those in its part of the devices, alone."""
     starved: int
     """Jobs that waited for more than ten times their run."""
+    cloud_usd: float
+    """What was paid for rented machines."""
     preemptions: int
     rounds: int
     """Plans that were made."""
@@ -61,7 +63,6 @@ def metrics(played: Played, arrivals: Sequence[Arrival], nodes: Sequence[Node]) 
     lengths = sorted(waits.values())
     completions = sorted(done.values())
     slow = [max(1.0, took_s / max(runs[job], SHORT_S)) for job, took_s in done.items()]
-    use = played.device_use(nodes)
     return Metrics(
         jobs=len(jobs),
         completed=len(done),
@@ -75,12 +76,28 @@ def metrics(played: Played, arrivals: Sequence[Arrival], nodes: Sequence[Node]) 
         longest_idle_s=max((one.wait_s for one in jobs), default=None),
         mean_slowdown=mean(slow),
         makespan_s=played.ended_at - played.began_at if jobs else None,
-        utilisation=mean(list(use.values())) if jobs else None,
+        utilisation=_utilisation(played, nodes) if jobs else None,
         worst_fairness=worst_fairness(done, arrivals, nodes),
         starved=sum(waits[job] > STARVES_AT * runs[job] for job in waits),
+        cloud_usd=played.cost_usd,
         preemptions=sum(one.preemptions for one in jobs),
         rounds=played.rounds,
     )
+
+
+def _utilisation(played: Played, nodes: Sequence[Node]) -> float | None:
+    """Return which share of the owned devices' seconds jobs held; None where there are none."""
+    owned = {(node.id, device.id) for node in nodes for device in node.facts.devices}
+    makespan_s = played.ended_at - played.began_at
+    if not owned or makespan_s <= 0:
+        return None
+    held_s = math.fsum(
+        stay.share * (min(stay.until, played.ended_at) - stay.since)
+        for stay in played.stays
+        for device in stay.placement.devices
+        if (stay.placement.node, device) in owned
+    )
+    return held_s / (len(owned) * makespan_s)
 
 
 def wait_s(one: PlayedJob, until: Instant) -> Seconds:

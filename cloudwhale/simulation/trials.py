@@ -1,24 +1,20 @@
 """Trials: each contestant plays the same jobs over some seeds, several at once."""
 
 import multiprocessing as mp
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from multiprocessing.sharedctypes import SynchronizedArray
 from typing import Any
 
-from cloudwhale.model.job import Job, JobState
 from cloudwhale.model.node import Node
-from cloudwhale.model.plan import Plan
-from cloudwhale.model.units import Seconds
-from cloudwhale.model.world import World
-from cloudwhale.planning.planner import Policies, plan
+from cloudwhale.model.units import MicroUsd, Seconds
 from cloudwhale.simulation.at_once import at_once
 from cloudwhale.simulation.bounds import Bounds, bounds
 from cloudwhale.simulation.executing import Physics
+from cloudwhale.simulation.faults import Fault
 from cloudwhale.simulation.lineup import chosen
 from cloudwhale.simulation.metrics import Metrics, metrics, wait_s
-from cloudwhale.simulation.playing import Arrival, Decide, Setting, Stay, play
+from cloudwhale.simulation.playing import Arrival, Offered, Progress, Setting, Stay, play
 from cloudwhale.simulation.traces.estimates import Estimates, estimated
 from cloudwhale.simulation.traces.synthetic import Mix, mixed
 
@@ -39,6 +35,10 @@ class Bench:
     physics: Physics = Physics()
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """What they share: `shares`, for example."""
+    clouds: tuple[Offered, ...] = ()
+    faults: tuple[Fault, ...] = ()
+    budget: MicroUsd | None = None
+    """What each may spend in all; None: nothing is rented."""
 
     def jobs(self, seed: int) -> list[Arrival]:
         """Return the jobs of one seed, by arrival."""
@@ -77,15 +77,14 @@ class Todo:
     """Its place among all, where it counts its ended jobs."""
 
 
-def trial(bench: Bench, todo: Todo) -> Trial:
-    """Play one contestant on one seed."""
+def trial(bench: Bench, todo: Todo, progress: Callable[[Progress], None] | None = None) -> Trial:
+    """Play one contestant on one seed; `progress` is told of jobs that end."""
     jobs = bench.jobs(todo.seed)
     who = chosen(todo.contestant, bench.settings, todo.seed)
-    decide: Decide | None = None
-    if todo.contestant in STRICT:
-        decide = partial(_strictly, todo.contestant, who.policies)
-    setting = Setting(bench.nodes, jobs, bench.physics, at_most_s=FOREVER_S)
-    played = play(setting, who, decide)
+    setting = Setting(
+        bench.nodes, jobs, bench.physics, FOREVER_S, bench.clouds, bench.faults, bench.budget
+    )  # fmt: skip
+    played = play(setting, who, progress=progress)
     return Trial(
         todo.contestant,
         todo.seed,
@@ -97,7 +96,12 @@ def trial(bench: Bench, todo: Todo) -> Trial:
 
 
 def bounds_of(bench: Bench, seeds: Sequence[int]) -> Bounds | None:
-    """Return the mean over the seeds of what nobody can beat; None of no jobs."""
+    """Return the mean over the seeds of what nobody can beat; None of no jobs.
+
+    None, too, where more machines can be rented: it is what the owned ones can do.
+    """
+    if bench.clouds and bench.budget is not None:
+        return None
     found = [one for seed in seeds if (one := bounds(bench.jobs(seed), bench.nodes)) is not None]
     if not found:
         return None
@@ -105,23 +109,6 @@ def bounds_of(bench: Bench, seeds: Sequence[int]) -> Bounds | None:
         sum(one.mean_completion_s for one in found) / len(found),
         sum(one.makespan_s for one in found) / len(found),
     )
-
-
-# -- who lets nobody pass --------------------------------------------------------------------
-
-STRICT = ("fifo", "priority")
-
-
-def _strictly(name: str, of: Policies, world: World) -> Plan:
-    """Plan for the job at the head of the queue alone: who does not fit blocks all others."""
-    waiting = [job for job in world.jobs.values() if job.state is JobState.PENDING]
-    behind = {job.id for job in sorted(waiting, key=partial(_rank, name))[1:]}
-    jobs = {job: each for job, each in world.jobs.items() if job not in behind}
-    return plan(replace(world, jobs=jobs), of)
-
-
-def _rank(name: str, job: Job) -> tuple[float, float, str]:
-    return (-job.spec.priority if name == "priority" else 0.0, job.submitted_at, job.id)
 
 
 # -- several at once -------------------------------------------------------------------------
@@ -168,6 +155,8 @@ def _begin(bench: Bench, counts: "SynchronizedArray[int]") -> None:
 
 def _play(todo: Todo) -> Trial:
     [here] = _here
-    done = trial(here.bench, todo)
-    here.counts[todo.number] = done.metrics.jobs
-    return done
+
+    def count(progress: Progress) -> None:
+        here.counts[todo.number] = progress.ended
+
+    return trial(here.bench, todo, count)

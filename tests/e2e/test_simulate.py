@@ -79,6 +79,32 @@ def test_an_empty_trace_gives_an_empty_table(shell: Shell) -> None:
     assert shell("simulate", "--trace", trace, "--json").document["policies"]["whale"]["jobs"] == 0
 
 
+OFFER = '[[offer]]\nname = "l4"\ndevices = ["1x L4 24GB"]\nusd_h = 3.6\nboot_s = 60\n'
+
+
+def test_money_is_spent_where_there_are_offers_and_a_budget(shell: Shell) -> None:
+    trace, lab = shell.write("jobs.csv", TRACE), shell.write("lab.toml", LAB + OFFER)
+    words = ("simulate", "--trace", trace, "--cluster", lab, "--policy", "no-wait", "--json")
+    rented = shell(*words, "--budget", "5").document["policies"]["no-wait"]
+    kept = shell(*words).document["policies"]["no-wait"]
+    # b and c do not fit beside a, so they go to the cloud at once: two boots, 15 minutes of work
+    assert 0.8 <= rented["cloud_usd"] <= 5.0
+    assert kept["cloud_usd"] == 0.0, "without a budget nothing is rented"
+    assert rented["longest_wait_s"] < 120 < kept["longest_wait_s"]
+
+
+def test_what_goes_wrong_is_told_and_every_job_ends(shell: Shell) -> None:
+    trace, lab = shell.write("jobs.csv", TRACE), shell.write("lab.toml", LAB)
+    done = shell(
+        "simulate", "--trace", trace, "--cluster", lab, "--policy", "fifo", "--json",
+        "--faults", "lost:node=desk,at=5m,for=1h",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    assert "1 faults" not in done.document["trace"] and "1 fault" in done.document["trace"]
+    fifo = done.document["policies"]["fifo"]
+    assert fifo["completed"] == 3 and fifo["mean_completion_s"] > 3600
+
+
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [
@@ -91,6 +117,9 @@ def test_an_empty_trace_gives_an_empty_table(shell: Shell) -> None:
         (("--gpus", "8", "--cluster", "lab.toml"), 2, "both say what the machines are"),
         (("--cluster", "none.toml"), 2, "none.toml cannot be read"),
         (("--trace", "openb", "--gpus", "8"), 2, "--gpus means nothing here"),
+        (("--budget", "5"), 2, "--budget has nothing to be spent on"),
+        (("--faults", "flood:at=1h"), 2, "'flood' is no kind of fault"),
+        (("--faults", "lost:node=attic,at=1h"), 2, "--faults names the node attic"),
         (("--plots", "lab.toml", "--jobs", "1", "--policy", "fifo"), 2, "--plots lab.toml"),
     ],
 )

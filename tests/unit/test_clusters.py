@@ -7,6 +7,7 @@ import pytest
 from cloudwhale.model.node import NodeState
 from cloudwhale.simulation.clusters import Cluster, cluster_from, openb_nodes, parsed_pool, pool
 from cloudwhale.simulation.traces import TraceError
+from cloudwhale.simulation.traces.named import clouds_of
 from cloudwhale.spi.errors import SettingsError
 
 NODE = '[[node]]\nname = "desk"\n'
@@ -38,7 +39,7 @@ def test_nodes_are_tables_and_what_stands_beside_them_are_settings(tmp_path: Pat
     ("text", "says"),
     [
         ("", "describes no nodes"),
-        ("node = 3\n", "describes no nodes"),
+        ("node = 3\n", "node is no list of tables"),
         ("[[node]]\n", "in node 1, name must be up to 63 letters"),
         (NODE + "count = 0\n", "in node 1, count must be a whole number"),
         (NODE + "cpu = nan\n", "in node 1, cpu must be a number above 0"),
@@ -52,6 +53,46 @@ def test_a_wrong_cluster_is_named_with_its_remedy(tmp_path: Path, text: str, say
     with pytest.raises(SettingsError) as raised:
         a_cluster(tmp_path, text)
     assert says in raised.value.says and "lab.toml" in raised.value.says and raised.value.remedy
+
+
+OFFER = '[[offer]]\nname = "l4"\n'
+
+
+def test_offers_are_what_can_be_rented(tmp_path: Path) -> None:
+    found = a_cluster(
+        tmp_path,
+        NODE + '[[offer]]\nname = "l4"\ndevices = ["2x L4 24GB"]\nusd_h = 1.4\ncount = 3\n'
+        'market = "spot"\npreempted_per_h = 0.1\nnotice_s = 30\nboot_s = 90\n',
+    )
+    [cloud] = found.clouds
+    [shelf] = cloud.shelves
+    assert (shelf.offer.id, shelf.offer.market, shelf.capacity) == ("l4", "spot", 3)
+    assert shelf.offer.price_usd_h == shelf.offer.cap_usd_h == 1_400_000
+    assert (shelf.offer.boot_s, shelf.offer.notice_s, shelf.offer.hazard_per_h) == (90, 30, 0.1)
+    assert [device.model for device in shelf.offer.facts.devices] == ["L4", "L4"]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (OFFER, "in offer 1, usd_h must be a price"),
+        (OFFER + "usd_h = 0\n", "in offer 1, usd_h must be a price"),
+        (OFFER + 'usd_h = 1\nmarket = "black"\n', "in offer 1, market must be"),
+        (OFFER + "usd_h = 1\ncount = 0\n", "in offer 1, count must be"),
+        (f"{OFFER}usd_h = 1\n{OFFER}usd_h = 2\n", "two offers are called l4"),
+    ],
+)
+def test_a_wrong_offer_is_named_with_its_remedy(tmp_path: Path, text: str, says: str) -> None:
+    with pytest.raises(SettingsError) as raised:
+        a_cluster(tmp_path, NODE + text)
+    assert says in raised.value.says and raised.value.remedy
+
+
+def test_the_cloud_of_papers_has_machines_of_four_sizes_at_one_price_a_gpu() -> None:
+    [cloud] = clouds_of("burst")
+    sizes = {len(shelf.offer.facts.devices): shelf.offer.price_usd_h for shelf in cloud.shelves}
+    assert sizes == {1: 2_500_000, 2: 5_000_000, 4: 10_000_000, 8: 20_000_000}
+    assert clouds_of("philly") == ()
 
 
 def test_a_cluster_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:

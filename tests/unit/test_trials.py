@@ -8,8 +8,8 @@ import pytest
 
 from cloudwhale.cli.completing import policy_words, trace_words
 from cloudwhale.cli.output import Paper
+from cloudwhale.cli.simulate_asked import seeds_of
 from cloudwhale.cli.simulate_view import Outcome, document, picture, shown, spread
-from cloudwhale.cli.simulating import _seeds
 from cloudwhale.reporting.sheet import plain_lines
 from cloudwhale.reporting.trial_plots import Held, draw, held_over_time, stacked_floors
 from cloudwhale.reporting.trial_tables import TrialRow, bar_lines, trials_sheet
@@ -101,14 +101,14 @@ def test_trials_in_processes_are_those_that_are_played_here() -> None:
     ("text", "seeds"), [("3", (1, 2, 3)), ("4-6", (4, 5, 6)), ("7-7", (7,)), ("", (1, 2, 3))]
 )
 def test_seeds_are_a_number_or_a_range(text: str, seeds: Sequence[int]) -> None:
-    assert _seeds(text, is_drawn=True) == seeds
-    assert _seeds("", is_drawn=False) == (1,), "where nothing is drawn, one is enough"
+    assert seeds_of(text, is_drawn=True) == seeds
+    assert seeds_of("", is_drawn=False) == (1,), "where nothing is drawn, one is enough"
 
 
 @pytest.mark.parametrize("text", ["0", "5-3", "-2", "a", "1-", "1,2", "1-100000"])
-def test_other_words_name_no_seeds(text: str) -> None:
+def test_other_words_name_noseeds_of(text: str) -> None:
     with pytest.raises(CloudwhaleError, match="names no seeds"):
-        _seeds(text, is_drawn=True)
+        seeds_of(text, is_drawn=True)
 
 
 # -- what is shown ---------------------------------------------------------------------------

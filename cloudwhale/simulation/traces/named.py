@@ -6,7 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cloudwhale.model.node import Node
-from cloudwhale.simulation.clusters import Pool, openb_nodes, pool
+from cloudwhale.simulation.clusters import (
+    CPU_PER_GPU,
+    GIB_PER_GPU,
+    POOL_MODEL,
+    Pool,
+    openb_nodes,
+    pool,
+)
+from cloudwhale.simulation.offers import by_the_gpu_hour
+from cloudwhale.simulation.playing import Offered
 from cloudwhale.simulation.traces.rows import TraceError
 
 VARIABLE = "CLOUDWHALE_TRACES"
@@ -29,6 +38,8 @@ class Known:
     """Which is meant when none is named; empty: it has none."""
     pool: Pool | None = None
     """What it is played on; None: on nodes that lie beside it."""
+    usd_per_gpu_h: float | None = None
+    """What a GPU-hour costs in the cloud beside it; None: it has none."""
 
 
 KNOWN: Mapping[str, Known] = {
@@ -55,6 +66,7 @@ KNOWN: Mapping[str, Known] = {
             "the generator of github.com/michaelzhiluo/starburst with seed 13 and 16 arrivals an "
             "hour, as columns job_id,arrival_h,runtime_h,num_gpus",
             pool=Pool(4, 8),
+            usd_per_gpu_h=2.5,
         ),
     )
 }  # fmt: skip
@@ -97,6 +109,12 @@ def _found(known: Known, name: str, environment: Mapping[str, str] | None) -> Pa
         if file.is_file():
             return file
     raise TraceError(f"{tried[0]} is not there, and neither is {tried[1].name}", get)
+
+
+def clouds_of(word: str) -> tuple[Offered, ...]:
+    """Return what can be rented beside the nodes that a named trace is played on."""
+    usd = KNOWN[split_name(word)[0]].usd_per_gpu_h
+    return () if usd is None else (by_the_gpu_hour(POOL_MODEL, usd, CPU_PER_GPU, GIB_PER_GPU),)
 
 
 def nodes_of(word: str, environment: Mapping[str, str] | None = None) -> Sequence[Node]:

@@ -47,9 +47,9 @@ LARGE = 0.15
 class Mix:
     """How much of it there is."""
 
-    jobs: int = 200
-    hours: float = 12.0
-    """Over which the jobs arrive; 200 jobs in 12 h are more than the four nodes keep up with."""
+    jobs: int = 100
+    hours: float = 6.0
+    """Over which the jobs arrive; 100 jobs in 6 h are more than the four nodes keep up with."""
     noise: float = 2.0
     """What owners say of their jobs' lengths is off by up to this factor, either way."""
 
