@@ -47,8 +47,10 @@ def _usd(number: float) -> str:
     return f"{number:,.2f}"
 
 
+_DONE = _Column("done", "completed", _count, narrow=True)
+
 _COLUMNS = (
-    _Column("done", "completed", _count, narrow=True),
+    _DONE,
     _Column("failed", "failed", _count),
     _Column("completion", "mean_completion_s", span, narrow=True),
     _Column("median", "median_completion_s", span),
@@ -76,12 +78,11 @@ WORDS = (
 
 
 def trials_sheet(rows: Sequence[TrialRow], title: str, notes: Sequence[str]) -> Sheet:
-    """Show schedulers side by side; columns of which nobody has a figure are left out."""
+    """Show schedulers side by side; columns in which nobody has anything are left out."""
     shown = [
         column
         for column in _COLUMNS
-        if any(row.mean.get(column.metric) for row in rows) or column.narrow
-        if any(row.mean.get(column.metric) is not None for row in rows)
+        if column is _DONE or any(row.mean.get(column.metric) for row in rows)
     ]
     columns = tuple(
         Column(column.heading, right=True, optional=not column.narrow) for column in shown

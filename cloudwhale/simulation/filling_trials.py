@@ -1,6 +1,6 @@
 """Trials of filling: each policy studies a cluster and its mix, then fills it once a seed."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cloudwhale import plugins
@@ -75,17 +75,22 @@ def fill_trial(bench: FillBench, todo: FillTodo) -> FillTrial:
         fill(shuffled(bench.cluster, seed), workload(bench.pods, capacity, seed), rule)
         for seed in todo.seeds
     ]
-    common = [
-        percent
-        for percent in sorted(found[0].allocated_percent)
-        if all(percent in one.allocated_percent for one in found)
-    ]
+    last = max((max(one.allocated_percent, default=0) for one in found), default=0)
+    curves = [_without_gaps(one.allocated_percent, last) for one in found]
     return FillTrial(
         todo.policy,
         todo.seeds,
-        {percent: tuple(one.allocated_percent[percent] for one in found) for percent in common},
+        {percent: tuple(curve[percent] for curve in curves) for percent in range(last + 1)},
         tuple(one.classes for one in found),
     )
+
+
+def _without_gaps(curve: Mapping[int, float], last: int) -> list[float]:
+    """Return a value for each percent: in a small cluster one pod takes several at once."""
+    found: list[float] = []
+    for percent in range(last + 1):
+        found.append(curve.get(percent, found[-1] if found else 0.0))
+    return found
 
 
 def fill_trials(

@@ -156,7 +156,7 @@ def test_openb_is_filled_by_every_policy_that_can(shell: Shell) -> None:
     found = shell("simulate", "--trace", "openb", "--policy", "fgd,best-fit", "--json").document
     for name in ("fgd", "best-fit"):
         curve = {int(at): full for at, full in found["policies"][name]["allocated_percent"].items()}
-        assert max(curve) >= 125, "1.3 times all GPUs are asked for, in steps of a pod"
+        assert 100 < max(curve) <= 130, "up to 1.3 times all GPUs are asked for"
         most = found["policies"]["bound"]["allocated_percent"]["130"]
         assert 80 < curve[max(curve)] <= most <= 100
     assert set(found["seeds"]["fgd"]) == {"1", "2", "3"}
