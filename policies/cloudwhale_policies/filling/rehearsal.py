@@ -11,7 +11,7 @@ from cloudwhale.spi.filling import GPU_MILLI, Demand, Left, Mix, Rule, Shape
 from cloudwhale_policies.filling.learned_waste import Seen
 from cloudwhale_policies.filling.menu import Floats, Ints, Menu
 
-SCORED = (0.95, 1.05)
+SCORED = (0.97, 1.03)
 """A rehearsal is judged by what was placed while so much of the cluster had been asked for."""
 
 OVERFULL = 1.3

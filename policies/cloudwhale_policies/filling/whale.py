@@ -40,26 +40,25 @@ class Weights:
 class Practice:
     """How the waste is learned; chosen so that learning takes a quarter of a minute on openb."""
 
-    scenes: int = 2
-    rounds: int = 3
+    scenes: int = 3
+    rounds: int = 2
     """Beyond the first, which knows of no waste."""
     newer: float = 0.3
     """What the waste of a round counts beside all before it."""
     seed: int = 0
 
 
-EVERY_PODS = 100
-"""Prices are made anew after so many pods; on openb a hundredth of what comes."""
+EVERY_PODS = 200
+"""Prices are made anew after so many pods; on openb a fiftieth of what comes."""
 
 LEAST_SHARE = 0.05
 """Of the cluster's GPUs: never fewer are expected to be asked for still."""
 
 CHOOSY = 1.5
-ANYWHERE = 0.6
-"""So many times the pods for which only some models will do are expected, and all others.
+"""So many times the pods for which only some models will do are expected, the others less.
 
 A node that was kept for one that does not come serves others; nothing serves one that finds its
-model taken. Chosen in rehearsals of `gpuspec33`, not on its seeds: 1 and 1 fill a point less.
+model taken. Chosen in rehearsals of `gpuspec33`, not on its seeds: 1 fills a point less.
 """
 
 
@@ -157,9 +156,10 @@ class WhaleChooser:
         """Return how many pods of every demand are expected until all GPUs are asked for."""
         menu = self._menu
         rest = max(self._capacity - self._arrived, LEAST_SHARE * self._capacity)
-        usual = float(menu.counts @ menu.asked)
-        pods = rest / usual if usual else 0.0
+        usual = menu.counts * menu.asked.astype(np.float64)
         choosy = ~menu.models.all(axis=1)
-        factors: Floats = np.where(choosy, CHOOSY, ANYWHERE).astype(np.float64)
-        coming: Floats = pods * factors * menu.counts
+        some, most = float(usual @ choosy), float(usual.sum())
+        others = max(most - CHOOSY * some, 0.0) / (most - some) if most > some else 1.0
+        factors: Floats = np.where(choosy, CHOOSY, others).astype(np.float64)
+        coming: Floats = (rest / most if most else 0.0) * factors * menu.counts
         return coming
