@@ -79,7 +79,7 @@ def matched(
     said = waited(classes, world, before, whole, Saying(policies, quotes, at_once))
     shown = Displaced()
     if displaces:
-        standing = Standing(order, known, rules)
+        standing = Standing(order, replace(known, aged=old.first), rules)
         shown = displaced(chain.from_iterable(said.classes), standing, before, whole)
         reserved |= shown.reserved
     kept = None
