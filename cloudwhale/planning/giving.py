@@ -13,7 +13,7 @@ from cloudwhale.planning.aging import Aged, aged
 from cloudwhale.planning.displacing import Displaced, Standing, displaced
 from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.holding import HEAD, Hold, Holding, holds, still_held
-from cloudwhale.planning.inventory import free_capacity
+from cloudwhale.planning.inventory import Reservation, free_capacity
 from cloudwhale.planning.packing import Packed, Packing, pack
 from cloudwhale.planning.policies import Policies
 from cloudwhale.planning.preempting import GivesWay, Preempting, who_gives_way
@@ -23,7 +23,7 @@ from cloudwhale.planning.refusals import Verdict
 from cloudwhale.planning.releases import Profile, Whole
 from cloudwhale.planning.reserving import kept_for
 from cloudwhale.planning.standing import queueing
-from cloudwhale.planning.waiting import Saying, waited
+from cloudwhale.planning.waiting import Saying, Waited, waited
 from cloudwhale.spi.policy import Order, Queueing
 from cloudwhale.spi.waiting import Quote
 
@@ -49,6 +49,24 @@ class Matched:
     """Those that fit somewhere and do not start: what they would take is kept for others."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """What is settled before anybody gets a place."""
+
+    before: Profile
+    whole: Whole
+    old: Aged
+    room: Promised
+    held_before: Holding
+    said: Waited
+    """What the wait policy says: those who may get a place are left in its classes."""
+    shown: Displaced
+    reserved: Mapping[str, Reservation]
+    strict: bool
+    displaces: bool
+    holds_pay: bool
+
+
 def matched(
     world: World, ready: Sequence[Job], policies: Policies, quotes: Mapping[str, Quote]
 ) -> Matched:
@@ -56,67 +74,80 @@ def matched(
 
     `quotes`: the least that each job could be rented for now, by its id.
     """
-    order, rules = policies.order, policies.rules
-    before = _profile(world)
-    whole = Whole(world.nodes.values(), world.sightings)
-    known = queueing(world, before.durations, rules)
-    old = Aged()
-    if order.ages and rules.age:
-        old = aged(ready, before.running, known, whole)
-    room = promised(ready, before, whole) if rules.preempt else Promised()
-    strict = order.strict or rules.strict
-    displaces = rules.preempt and rules.displace
-    # Who has waited longest is kept from no node, and a line with rules of its own moves on.
-    holds_pay = rules.hold and not (strict or displaces or old.at_last)
-    waiting = Holding(ready=tuple(ready))
-    if holds_pay:
-        waiting = still_held(ready, before, whole, room.reserved)
-    classes = _classes(waiting.ready, room.first, order, replace(known, aged=old.first))
-    if strict or not rules.match:
-        classes = [(job,) for job in chain.from_iterable(classes)]
-    reserved = {**waiting.reserved, **room.reserved}
-    at_once = frozenset(job.id for job in (*old.first, *room.first))
-    said = waited(classes, world, before, whole, Saying(policies, quotes, at_once))
-    shown = Displaced()
-    if displaces:
-        standing = Standing(order, replace(known, aged=old.first), rules)
-        shown = displaced(chain.from_iterable(said.classes), standing, before, whole)
-        reserved |= shown.reserved
-    kept = None
-    if rules.reserve and (old.at_last or not said.is_planned):
-        kept = kept_for(chain.from_iterable(said.classes), old.at_last, before, whole, reserved)
+    rules, line = policies.rules, _line(world, ready, policies, quotes)
+    before, whole, room, said = line.before, line.whole, line.room, line.said
+    reserved, kept = dict(line.reserved), None
+    if rules.reserve and (line.old.at_last or not said.is_planned):
+        first = chain.from_iterable(said.classes)
+        kept = kept_for(first, line.old.at_last, before, whole, reserved)
     if kept is not None:
         reserved[kept.reservation.node] = kept.reservation
     given = Packing(
         now=world.now, free=before.free, running=before.running, score=policies.score,
-        durations=before.durations, weights=rules.weights, reserved=reserved, strict=strict,
+        durations=before.durations, weights=rules.weights, reserved=reserved, strict=line.strict,
     )  # fmt: skip
     packed = pack(said.classes, given)
     after = before.with_places(packed.places)
     held: tuple[Hold, ...] = ()
-    if holds_pay:
+    if line.holds_pay:
         held = holds(_may_wait(packed, room), _ahead(said.classes, packed), after, whole, reserved)
     made = Preempting()
-    if rules.preempt and not displaces:
+    if rules.preempt and not line.displaces:
         nowhere = _nowhere(packed, room)
         made = who_gives_way(nowhere, rules.preempt_after_s, after, whole, reserved)
     return Matched(
         places=_not_held(packed, held),
         holds=held,
-        gives_way=(*made.gives_way, *shown.gives_way),
-        refused=tuple(
-            said.told(*pair)
-            for pair in packed.refused
-            if pair[0].id not in room.waits and not shown.is_told(pair[0])
-        ),
+        gives_way=(*made.gives_way, *line.shown.gives_way),
+        refused=tuple(_refused(packed, line)),
         reserved=None if kept is None else (kept.reservation.job, kept.says),
-        first=frozenset(job.id for job in old.first),
+        first=frozenset(job.id for job in line.old.first),
         look_again_at=earliest(
-            waiting.until, made.look_again_at, said.look_again_at, shown.look_again_at
+            line.held_before.until, made.look_again_at, said.look_again_at,
+            line.shown.look_again_at,
         ),
         leaving=said.leaving,
         waits=said.waits,
+    )  # fmt: skip
+
+
+def _line(
+    world: World, ready: Sequence[Job], policies: Policies, quotes: Mapping[str, Quote]
+) -> _Line:
+    order, rules = policies.order, policies.rules
+    before, whole = _profile(world), Whole(world.nodes.values(), world.sightings)
+    known = queueing(world, before.durations, rules)
+    old = Aged()
+    if order.ages and rules.age:
+        old = aged(ready, before.running, known, whole)
+    known = replace(known, aged=old.first)
+    room = promised(ready, before, whole) if rules.preempt else Promised()
+    strict, displaces = order.strict or rules.strict, rules.preempt and rules.displace
+    # Who has waited longest is kept from no node, and a line with rules of its own moves on.
+    holds_pay = rules.hold and not (strict or displaces or old.at_last)
+    waiting = Holding(ready=tuple(ready))
+    if holds_pay:
+        waiting = still_held(ready, before, whole, room.reserved)
+    classes = _classes(waiting.ready, room.first, order, known)
+    if strict or not rules.match:
+        classes = [(job,) for job in chain.from_iterable(classes)]
+    at_once = frozenset(job.id for job in (*old.first, *room.first))
+    said = waited(classes, world, before, whole, Saying(policies, quotes, at_once))
+    shown = Displaced()
+    if displaces:
+        standing = Standing(order, known, rules)
+        shown = displaced(chain.from_iterable(said.classes), standing, before, whole)
+    reserved = {**waiting.reserved, **room.reserved, **shown.reserved}
+    return _Line(
+        before, whole, old, room, waiting, said, shown, reserved, strict, displaces, holds_pay
     )
+
+
+def _refused(packed: Packed, line: _Line) -> Iterator[tuple[Job, Verdict]]:
+    """Yield those that got nothing, but for those that others stop for already."""
+    for job, verdict in packed.refused:
+        if job.id not in line.room.waits and not line.shown.is_told(job):
+            yield line.said.told(job, verdict)
 
 
 def _profile(world: World) -> Profile:
