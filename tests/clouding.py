@@ -63,6 +63,7 @@ def a_cloudy_stage(
     budget: str | None = "10",
     store: Store | None = None,
     seed: int = 0,
+    cloud: type[SimulatedCloud] = SimulatedCloud,
     **of_job: Any,
 ) -> Stage:
     """Make a stage with one small machine, a cloud, and jobs that want four CPUs each."""
@@ -70,8 +71,8 @@ def a_cloudy_stage(
     machine = MortalMachine("host", FACTS, objects, program_of)
     scenery = Scenery(clock, store or MemoryStore(), objects, [machine], a_chosen())
     stage = Stage(scenery)
-    cloud = SimulatedCloud(list(shelves), objects, program_of, lambda: stage.machine_time, seed)
-    stage.scenery = replace(scenery, clouds={"cloud": cloud})
+    made = cloud(list(shelves), objects, program_of, lambda: stage.machine_time, seed)
+    stage.scenery = replace(scenery, clouds={"cloud": made})
     now = clock.now()
     limit = None if budget is None else micro_usd(budget)
     run = Run(id="run-1", opened_at=now, user="u", folder="/", budget=limit)

@@ -36,6 +36,7 @@ PROGRAMS = {
     "saving": Program(work_s=30.0, saves_every_s=4.0),
     "failing": Program(work_s=2.0, exit_code=3),
     "endless": Program(work_s=1e6, saves_every_s=4.0),
+    "long": Program(work_s=1500.0, saves_every_s=20.0),
     "stubborn": Program(work_s=1e6, heeds_signal=False),
 }
 

@@ -218,7 +218,7 @@ class Controller:
             case _ if result.error is not None:
                 offer = hired.offer_of(name)
                 if verb == LAUNCH and isinstance(result.error, PriceMoved):
-                    offers.ask_soon()
+                    offers.moved(offer)
                 elif verb == LAUNCH and isinstance(result.error, TryAnother | Denied):
                     offers.block(offer, now)
                 return hired.refused(name, verb, result.error)

@@ -55,6 +55,12 @@ class Offers:
         """Ask at the next chance: a price is said to have moved."""
         self._asked_at = None
 
+    def moved(self, offer: str) -> None:
+        """Leave an offer out until its price is known again, and ask for that at once."""
+        for provider, offers in self._by_provider.items():
+            self._by_provider[provider] = tuple(one for one in offers if one.id != offer)
+        self.ask_soon()
+
     def block(self, offer: str, now: Instant) -> None:
         """Leave an offer out for a while."""
         self._blocked[offer] = now + BLOCKED_S

@@ -92,8 +92,10 @@ class _Keeping:
             yield from self._ended()
             return
         match self.rental.state:
-            case RentalState.RESERVED:
+            case RentalState.RESERVED if self.now < self.rental.lease.away_until:
                 yield p.Launch(rental=self.rental.id)
+            case RentalState.RESERVED:
+                return  # nobody answered in all that time; what came of it, its provider lists
             case RentalState.REQUESTED | RentalState.BOOTING:
                 yield from self._booting()
             case RentalState.READY:

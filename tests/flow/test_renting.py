@@ -1,8 +1,13 @@
 """Rented machines from end to end: rented, used, given back, paid as billed; nothing leaks."""
 
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Literal, TypeVar
 
 import pytest
 from clouding import (
+    RENTING,
     a_cloudy_stage,
     account_of,
     adds_up,
@@ -11,22 +16,31 @@ from clouding import (
     rentals_of,
     settles,
 )
+from makers import wants
 from staging import (
     ControllerDied,
     Fuse,
     MortalEffects,
     MortalStore,
     jobs_of,
+    nothing_ran_twice,
     pass_by,
 )
 
+from cloudwhale.control.replay import world_of
+from cloudwhale.control.store import open_store, sqlite_url
 from cloudwhale.model import event as e
 from cloudwhale.model.job import JobState
 from cloudwhale.model.reason import Code
 from cloudwhale.model.rental import RentalState
 from cloudwhale.model.units import micro_usd
-from cloudwhale.simulation.cloud import Shelf
+from cloudwhale.planning.planner import plan
+from cloudwhale.simulation.cloud import Shelf, SimulatedCloud
 from cloudwhale.simulation.stage import Stage
+from cloudwhale.spi.errors import Unreachable
+from cloudwhale.spi.provider import LaunchRequest, Machine
+
+T = TypeVar("T")
 
 WAY = [
     RentalState.RESERVED, RentalState.REQUESTED, RentalState.BOOTING, RentalState.READY,
@@ -70,8 +84,6 @@ def test_a_job_that_cannot_run_here_runs_on_a_rented_machine_that_is_given_back(
 
 
 def test_a_job_that_fits_here_is_never_rented_for() -> None:
-    from makers import wants
-
     stage = played(a_cloudy_stage(("quick", "quick"), resources=wants(cpu=1)))
     assert not cloud_of(stage).hired and account_of(stage).spent == 0
 
@@ -123,15 +135,20 @@ def test_a_drought_is_waited_out_without_asking_all_the_time() -> None:
     assert 1 <= len(refused) <= 3
 
 
-def test_a_price_that_moved_is_asked_for_again_and_paid_as_it_is() -> None:
-    now = 1_000_000.0
-    dearer = an_offer(cap_usd_h=micro_usd(8))
-    shelf = Shelf(dearer, prices=((now + 30.0, micro_usd(7)),))
-    stage = a_cloudy_stage(shelves=[shelf])
-    stage.raise_controller()
-    played(stage)
-    stage = a_cloudy_stage(("saving",), [shelf], after=())
-    played(stage)
+def test_a_price_that_moved_before_the_launch_is_asked_for_and_paid_as_it_is_now() -> None:
+    began_at = 1_000_000.0
+    moved = ((began_at + 0.5, micro_usd("7.2")),)
+    stage = played(a_cloudy_stage(shelves=[Shelf(an_offer(cap_usd_h=micro_usd(8)), prices=moved)]))
+    assert states_of(stage) == [[RentalState.RESERVED, RentalState.RETURNED], WAY]
+    (machine,) = cloud_of(stage).hired.values()
+    assert machine.price_usd_h == micro_usd("7.2")
+
+
+def test_a_price_that_falls_is_paid_as_the_cloud_bills_it() -> None:
+    fallen = ((1_000_000.5, micro_usd(2)),)
+    stage = played(a_cloudy_stage(shelves=[Shelf(an_offer(), prices=fallen)]))
+    (machine,) = cloud_of(stage).hired.values()
+    assert machine.price_usd_h == micro_usd(2)
 
 
 def test_a_machine_that_is_taken_away_costs_its_time_and_the_job_resumes_on_another() -> None:
@@ -169,12 +186,7 @@ def test_a_machine_that_never_boots_is_given_back_and_another_offer_is_taken() -
 
 
 def test_a_lease_that_proves_too_short_is_lengthened_while_there_is_money() -> None:
-    import staging
-
-    from cloudwhale.simulation.processes import Program
-
     stage = a_cloudy_stage(("long",), duration_s=60.0)
-    staging.PROGRAMS["long"] = Program(work_s=1500.0, saves_every_s=20.0)
     played(stage, 6000.0)
     (job,) = jobs_of(stage).values()
     assert (job.state, job.attempt, job.interruptions) == (JobState.COMPLETED, 1, 0)
@@ -183,11 +195,6 @@ def test_a_lease_that_proves_too_short_is_lengthened_while_there_is_money() -> N
 
 
 def test_a_job_lands_at_a_checkpoint_before_a_lease_ends_that_nobody_can_pay_for() -> None:
-    import staging
-
-    from cloudwhale.simulation.processes import Program
-
-    staging.PROGRAMS["long"] = Program(work_s=1500.0, saves_every_s=20.0)
     stage = a_cloudy_stage(("long",), duration_s=60.0, budget="0.75")
     stage.raise_controller()
     assert stage.play(lambda: jobs_of(stage)["long-0"].interruptions == 1, 3000.0)
@@ -206,6 +213,48 @@ def test_a_job_that_is_cancelled_on_the_way_sends_the_machine_back() -> None:
     played(stage)
     assert jobs_of(stage)["endless-0"].state is JobState.CANCELLED
     assert RentalState.READY not in states_of(stage)[0]
+
+
+class Flaky(SimulatedCloud):
+    """A cloud that does not answer every other call, before or after it has done what it was asked.
+
+    Which of the calls is drawn from a seed.
+    """
+
+    drawn = random.Random("flaky")
+
+    def launch(self, request: LaunchRequest) -> Machine:
+        return self._perhaps(lambda: super(Flaky, self).launch(request))
+
+    def machines(self) -> Sequence[Machine]:
+        return self._perhaps(lambda: super(Flaky, self).machines())
+
+    def extend(self, machine: str, stop_at: float) -> float | Literal["fixed"]:
+        return self._perhaps(lambda: super(Flaky, self).extend(machine, stop_at))
+
+    def terminate(self, machine: str) -> None:
+        self._perhaps(lambda: super(Flaky, self).terminate(machine))
+
+    def _perhaps(self, do: Callable[[], T]) -> T:
+        fate = self.drawn.random()
+        if fate < 0.25:
+            raise Unreachable("no answer")
+        answer = do()
+        if fate < 0.5:
+            raise Unreachable("no answer")
+        return answer
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_cloud_that_answers_every_other_time_gives_one_machine_and_takes_it_back(
+    seed: int,
+) -> None:
+    stage = a_cloudy_stage(("long",), duration_s=60.0, cloud=Flaky)
+    Flaky.drawn = random.Random(f"flaky-{seed}")
+    played(stage, 6000.0)
+    assert len(cloud_of(stage).hired) == 1
+    (job,) = jobs_of(stage).values()
+    assert (job.state, job.attempt) == (JobState.COMPLETED, 1)
 
 
 # -- controllers that die --------------------------------------------------------------------
@@ -237,3 +286,36 @@ def test_a_controller_killed_around_anything_it_does_leaks_no_machine_and_rents_
         (job,) = jobs_of(stage).values()
         assert (job.state, job.attempt) == (JobState.COMPLETED, 1), f"killed at {point}"
         assert len(cloud_of(stage).hired) == 1, f"killed at {point}"
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_the_same_holds_while_a_lease_grows_and_a_machine_is_taken_away(after: bool) -> None:
+    def a_story() -> Stage:
+        dry = Shelf(an_offer("dry", price_usd_h=micro_usd(1)), capacity=0)
+        taken = an_offer(notice_s=0.0, hazard_per_h=9.0)
+        return a_cloudy_stage(("long",), [dry, Shelf(taken)], duration_s=60.0, seed=2)
+
+    counting = Fuse(None)
+    calm = life(counting, a_story())
+    assert any(RentalState.LOST in states for states in states_of(calm))
+    for point in range(1, counting.count + 1, max(1, counting.count // 7)):
+        stage = life(Fuse(point, after), a_story())
+        (job,) = jobs_of(stage).values()
+        assert job.state is JobState.COMPLETED, f"killed at {point}"
+        nothing_ran_twice(stage)
+
+
+def test_the_same_holds_on_a_database_and_every_round_is_made_again(tmp_path: Path) -> None:
+    counting = Fuse(None)
+    life(counting, a_cloudy_stage(("saving",)))
+    for point in range(5, counting.count + 1, 15):
+        store = open_store(sqlite_url(tmp_path / str(point)), may_migrate=True)
+        stage = life(Fuse(point), a_cloudy_stage(("saving",), store=store))
+        assert len(cloud_of(stage).hired) == 1
+        number = 1
+        while (stored := store.round(number)) is not None:
+            again = plan(world_of(store, stored), RENTING)
+            assert again.model_dump_json() == stored.plan.model_dump_json()
+            number += 1
+        assert number > 3
+        store.close()

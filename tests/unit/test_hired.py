@@ -177,6 +177,16 @@ def test_a_refused_offer_is_left_out_for_a_while() -> None:
     assert [offer.id for offer in of.open(BLOCKED_S)] == ["a", "b"]
 
 
+def test_an_offer_whose_price_moved_is_left_out_until_it_is_told_anew() -> None:
+    of = offers()
+    assert of.looks(0.0) == [] and of.looks(1.0) == []
+    of.moved("a")
+    assert [offer.id for offer in of.open(1.0)] == ["b"]
+    assert of.next_look_at() is None, "it is asked for at the next chance"
+    of.came(Offered("cloud", (an_offer("a", price_usd_h=micro_usd(1)), an_offer("b"))))
+    assert [offer.id for offer in of.open(2.0)] == ["a", "b"]
+
+
 def test_a_price_that_moves_is_another_offer() -> None:
     of = offers()
     before = of.open(0.0)
