@@ -13,7 +13,7 @@ from cloudwhale.model.job import CheckpointRule, GpuRequest, JobSpec, Resources
 from cloudwhale.model.node import Device, Facts, Node, NodeState
 from cloudwhale.settings import Settings
 from cloudwhale.simulation.executing import Physics
-from cloudwhale.simulation.playing import Arrival, Setting, play
+from cloudwhale.simulation.playing import Arrival, Played, Setting, play
 from cloudwhale.simulation.traces import named
 from cloudwhale.simulation.traces.reading import Reading, read
 
@@ -68,15 +68,8 @@ def synthetic(seed: int, count: int, gpus: int, load: float = 1.05) -> list[pool
 
 
 def played(policy: str, jobs: Sequence[pool.Job], gpus: int, restart_s: float) -> list[pool.Task]:
-    """Return what the house makes of the jobs, on one node that has all the GPUs.
-
-    Its machines start and stop at once; a job that goes on first spends `restart_s`.
-    """
-    settings = Settings.model_validate({"home": "/nowhere", **SETTINGS[policy]})
-    chosen = Chosen(policies(settings), order=settings.order, score=settings.score)
-    physics = Physics(neighbour=1.0, start_s=0.0, restore_s=restart_s, stop_s=0.0)
-    setting = Setting([a_pool(gpus)], arrivals(jobs), physics, at_most_s=math.inf)
-    found = play(setting, chosen)
+    """Return what the house makes of the jobs, in the words of the pool."""
+    found = the_play(policy, jobs, gpus, restart_s)
     tasks: list[pool.Task] = []
     for number, (at, length_s, wide) in enumerate(jobs):
         one = found.jobs[_name(number)]
@@ -88,6 +81,17 @@ def played(policy: str, jobs: Sequence[pool.Job], gpus: int, restart_s: float) -
             )
         )  # fmt: skip
     return tasks
+
+
+def the_play(policy: str, jobs: Sequence[pool.Job], gpus: int, restart_s: float) -> Played:
+    """Play the jobs on one node that has all the GPUs.
+
+    Its machines start and stop at once; a job that goes on first spends `restart_s`.
+    """
+    settings = Settings.model_validate({"home": "/nowhere", **SETTINGS[policy]})
+    chosen = Chosen(policies(settings), order=settings.order, score=settings.score)
+    physics = Physics(neighbour=1.0, start_s=0.0, restore_s=restart_s, stop_s=0.0)
+    return play(Setting([a_pool(gpus)], arrivals(jobs), physics, at_most_s=math.inf), chosen)
 
 
 def a_pool(gpus: int) -> Node:
