@@ -21,6 +21,7 @@ from cloudwhale.simulation.bells import Bell, Life
 from cloudwhale.simulation.clock import EnvironmentClock
 from cloudwhale.simulation.cloud import SimulatedCloud
 from cloudwhale.simulation.executing import true_speed
+from cloudwhale.simulation.faults import MachineLost
 from cloudwhale.simulation.hosts import SimulatedHosts
 from cloudwhale.simulation.machines import Habits, SimulatedMachine
 from cloudwhale.simulation.mailbox import RingingObjects
@@ -287,6 +288,7 @@ def _habits(setting: Setting) -> Habits:
     """Return how machines behave: silent ones are only noticed where some can fall silent."""
     beats_s = setting.heartbeat_s
     if beats_s is None:
-        may_fall_silent = bool(setting.faults)  # a cloud tells of its machines by itself
+        # A cloud tells of its machines by itself.
+        may_fall_silent = any(isinstance(fault, MachineLost) for fault in setting.faults)
         beats_s = BEATS_S if may_fall_silent else setting.at_most_s
     return Habits(setting.physics, beats_s, max(LEASE_S, MISSED_BEATS * beats_s))

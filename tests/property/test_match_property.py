@@ -110,7 +110,7 @@ def seen(draw: random.Random, node: Node) -> Sighting:
 
 def a_reservation(draw: random.Random, free: Free) -> Reservation:
     devices = tuple(
-        replace(d, share=0.0, memory_gib=0.0) if n == 0 else d for n, d in enumerate(free.devices)
+        d._replace(share=0.0, memory_gib=0.0) if n == 0 else d for n, d in enumerate(free.devices)
     )
     left = replace(free, cpu=free.cpu / 2, devices=devices)
     return Reservation(free.node.id, draw.choice([100.0, 1000.0]), "older", left)
