@@ -185,6 +185,8 @@ class Controller:
     ) -> Iterable[e.Event]:
         if result.error is not None:
             self._watcher.failed(result.key)
+            if result.key.verb == LAUNCH and isinstance(result.error, TryAnother):
+                return []  # that is told of the rental, and it is not tried again
             return self._failed(result.key, result.error, world, now)
         self._failing.discard(result.key)
         if result.key.verb in VERBS:

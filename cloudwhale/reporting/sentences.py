@@ -28,8 +28,11 @@ def headline(event: e.OfJob | e.Noted, place: Placement | None) -> str | None:
             return "completed"
         case e.Failed() | e.Retried():
             return _ended_badly(event)
+        case e.AttemptLost() | e.GaveWay() if event.reason.code in _OF_MACHINES:
+            return _OF_MACHINES[event.reason.code]
         case e.StopWished():
-            what = "gives way" if event.wish == "give-way" else "is asked to stop"
+            is_for_others = event.wish == "give-way" and event.reason.code is not Code.LEASE_ENDS
+            what = "gives way" if is_for_others else "is asked to stop"
             return f"{what}{f' on {where(place)}' if place else ''}"
         case e.Noted():
             return _NOTED.get(event.reason.code, "something is worth knowing")
@@ -52,6 +55,11 @@ _PLAIN: dict[type[e.OfJob], str] = {
     e.Cancelled: "cancelled",
     e.Paused: "paused",
     e.GaveWay: "gave way, is queued again",
+}
+
+_OF_MACHINES: dict[Code, str] = {
+    Code.MACHINE_GONE: "its machine is gone",
+    Code.LEASE_ENDS: "has stopped before its lease ended, is queued again",
 }
 
 _NOTED: dict[Code, str] = {

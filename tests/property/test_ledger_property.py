@@ -6,7 +6,17 @@ from hypothesis import strategies as st
 from cloudwhale.model import event as e
 from cloudwhale.model.units import MicroUsd
 from cloudwhale.model.world import Account
-from cloudwhale.planning.ledger import accrued, after, cost, left, refusal, split
+from cloudwhale.planning.ledger import (
+    STOP_LAG_S,
+    LeaseTerms,
+    accrued,
+    after,
+    cost,
+    left,
+    refusal,
+    split,
+    worst_case,
+)
 
 amounts = st.integers(0, 10**9).map(MicroUsd)
 moves = st.lists(
@@ -103,3 +113,27 @@ def test_cost_is_never_below_the_exact_price_and_a_bill_never_below_the_cost(
 ) -> None:
     assert cost(price, seconds) * 3600 >= price * seconds * (1 - 1e-12)
     assert accrued(price, seconds) >= cost(price, seconds)
+
+
+lengths = st.floats(0, 1e6, allow_nan=False)
+
+
+@given(
+    cap=amounts,
+    part=st.floats(0, 1),
+    lease_s=lengths,
+    used=st.floats(0, 1),
+    step_s=st.one_of(st.just(0.0), st.floats(1.0, 3600.0)),
+    least_s=st.floats(0, 3600.0),
+)
+def test_no_bill_of_a_machine_that_stops_when_it_must_is_above_the_worst_case(
+    cap: MicroUsd, part: float, lease_s: float, used: float, step_s: float, least_s: float
+) -> None:
+    terms = LeaseTerms(
+        cap_usd_h=cap, begins_at=0.0, stop_at=lease_s,
+        billing_step_s=step_s, billing_least_s=least_s,
+    )  # fmt: skip
+    bill = accrued(
+        MicroUsd(int(cap * part)), used * (lease_s + STOP_LAG_S), step_s=step_s, least_s=least_s
+    )
+    assert bill <= worst_case(terms)

@@ -13,6 +13,7 @@ from cloudwhale.control.offers import BLOCKED_S, Offered, Offers, read_json
 from cloudwhale.control.store.memory import MemoryStore
 from cloudwhale.model import event as e
 from cloudwhale.model.node import NodeState
+from cloudwhale.model.plan import Plan, Round
 from cloudwhale.model.reason import Code
 from cloudwhale.model.rental import Lease, Renewal, Rental, RentalState
 from cloudwhale.model.run import Run
@@ -194,3 +195,14 @@ def test_a_price_that_moves_is_another_offer() -> None:
     assert of.open(0.0) is not before
     of.came(Offered("cloud", ()))
     assert of.open(0.0) == () and of.text == "[]"
+
+
+def test_a_round_that_was_stored_before_offers_were_kept_has_none() -> None:
+    made = Plan(version=1)
+    now = Round(
+        number=1, version=1, now=0.0, seed=0, epoch=1, order="fifo", score="best-fit",
+        settings="{}", sightings="{}", plan=made,
+    )  # fmt: skip
+    of_old = now.model_dump(mode="json", exclude={"offers", "wait", "rent"})
+    read = Round.model_validate(of_old)
+    assert read == now and read_json(read.offers) == () and (read.wait, read.rent) == ("", "")
