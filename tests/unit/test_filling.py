@@ -230,3 +230,24 @@ def test_sizes_that_share_a_gpu_weigh_at_most_one(cut: int) -> None:
             weight += dual_feasible(size, cut)
         weight += dual_feasible(left, cut)
         assert weight <= 1.0 + 1e-9
+
+
+NO_GPU = Shape(cpu_milli=8000, memory_mib=32768, gpus=0)
+
+
+@pytest.mark.parametrize(
+    ("cluster", "asked"),
+    [
+        (nodes(ONE_GPU), []),
+        (nodes(ONE_GPU), pods(a_demand(gpus=0))),
+        (nodes(NO_GPU), pods(a_demand(gpus=0), a_demand())),
+        (nodes(ONE_GPU), pods(a_demand(models="G2"), a_demand(gpus=9))),
+        ([], pods(a_demand())),
+    ],
+)
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_mix_that_asks_for_no_gpu_here_is_filled_too(
+    name: str, cluster: list[ClusterNode], asked: list[Pod]
+) -> None:
+    seats = filled(name, cluster, asked).seats
+    assert seats == tuple(Seat(0) if cluster and not pod.demand.gpus else None for pod in asked)

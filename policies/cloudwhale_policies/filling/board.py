@@ -103,7 +103,7 @@ class Board:
         """Return the best seat, the first of the cluster among equals; None: there is none."""
         self._catch_up(left)
         row = self._rated.menu.number(demand)
-        if row is None:
+        if row is None or not len(self.kinds):
             return None
         scores = self._scores[row]
         if self.extra is not None:
