@@ -34,7 +34,10 @@ def an_arrival(
 ) -> Arrival:
     """Make a job for GPUs that saves every 20 s and says how long it runs."""
     gpu = GpuRequest(count=gpus, share=share)
-    rest = {"duration_s": work_s, "checkpoint": CheckpointRule(every_s=20.0, grace_s=30.0)} | fields
+    rest: dict[str, Any] = {
+        "duration_s": work_s,
+        "checkpoint": CheckpointRule(every_s=20.0, grace_s=30.0),
+    } | fields
     return Arrival(at, job, a_spec(resources=wants(cpu=1, gpu=gpu), **rest), work_s)
 
 
