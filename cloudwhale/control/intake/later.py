@@ -7,15 +7,9 @@ from cloudwhale.model.job import JobSpec, NotifyRule
 _LATER: tuple[tuple[str, Callable[[JobSpec], object], str], ...] = (
     ("nodes", lambda spec: spec.nodes > 1, "gangs of several nodes"),
     ("market", lambda spec: spec.market in ("spot", "on-demand"), "renting machines"),
-    ("wait", lambda spec: spec.wait_max_s is not None, "weighing waiting against renting"),
     ("inputs", lambda spec: spec.inputs, "placing jobs near their data"),
     ("outputs", lambda spec: spec.outputs, "bringing results back"),
     ("notify", lambda spec: spec.notify != NotifyRule(), "telling people"),
-    (
-        "value_of_time_usd_h",
-        lambda spec: spec.value_of_time_usd_h is not None,
-        "weighing time against money",
-    ),
 )
 
 _LATER_OF_NIGHTS = {"window": "nightly bursts", "unfinished": "nightly bursts"}
