@@ -3,15 +3,15 @@
 This is the reference: what `columns` finds over arrays for many jobs is what is found here.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from cloudwhale.model.job import JobSpec, Placement
 from cloudwhale.model.node import Device, NodeState
 from cloudwhale.model.reason import Code, Refusal
 from cloudwhale.planning.devices import chosen_devices
-from cloudwhale.planning.inventory import DUST, DeviceFree, Free, gpu_memory_taken
+from cloudwhale.planning.inventory import DUST, Alike, DeviceFree, Free, gpu_memory_taken
 
-Suitable = Sequence[DeviceFree]
+Suitable = Alike
 """The devices of a node that a job could run on if they were free."""
 
 Filter = Callable[[JobSpec, Free, Suitable], Refusal | None]
@@ -26,7 +26,7 @@ def fit(spec: JobSpec, free: Free) -> Placement | Refusal:
             return refusal
     if not spec.resources.gpu.count:
         return Placement.model_construct(node=free.node.id, devices=())
-    devices = chosen_devices(spec.resources.gpu, _opened(spec, suitable), free.node.facts.links)
+    devices = chosen_devices(spec.resources.gpu, _opened(spec, free), free.node.facts.links)
     return Placement.model_construct(node=free.node.id, devices=devices)
 
 
@@ -163,9 +163,9 @@ def _gpu_model(spec: JobSpec, free: Free, suitable: Suitable) -> Refusal | None:
 
 def _gpu_count(spec: JobSpec, free: Free, suitable: Suitable) -> Refusal | None:
     count = spec.resources.gpu.count
-    if len(suitable) >= count:
+    has = sum(many for _, many in suitable)
+    if has >= count:
         return None
-    has = len(suitable)
     return _never(
         Code.GPU_COUNT,
         f"needs {count} GPUs on one node, {free.node.id} has {has} that suit",
@@ -176,15 +176,15 @@ def _gpu_count(spec: JobSpec, free: Free, suitable: Suitable) -> Refusal | None:
 
 def _gpu_now(spec: JobSpec, free: Free, suitable: Suitable) -> Refusal | None:
     gpu = spec.resources.gpu
-    if not gpu.count or (have := len(_opened(spec, suitable))) >= gpu.count:
+    if not gpu.count or (have := _count_open(spec, suitable)) >= gpu.count:
         return None
-    most_share = max(d.share for d in suitable)
-    most_memory = max(d.memory_gib for d in suitable)
-    needs = min(gpu_memory_taken(gpu, d.device) for d in suitable)
+    most_share = max(d.share for d, _ in suitable)
+    most_memory = max(d.memory_gib for d, _ in suitable)
+    needs = min(gpu_memory_taken(gpu, d.device) for d, _ in suitable)
     code, shortfall = Code.GPU_COUNT, 1 - have / gpu.count
     if _without_foreign(spec, suitable) >= gpu.count:
         code = Code.GPU_IN_USE
-        foreign = max(d.foreign_gib for d in suitable)
+        foreign = max(d.foreign_gib for d, _ in suitable)
         says = f"{gpu.count} GPUs at once, {have} are free enough: others use {foreign:g} GiB"
     elif most_share + DUST < gpu.share:
         code, says = Code.GPU_SHARE, f"a share of {gpu.share:g}, the freest GPU has {most_share:g}"
@@ -296,34 +296,33 @@ def suits(spec: JobSpec, device: Device) -> bool:
 def _suitable(spec: JobSpec, free: Free) -> Suitable:
     if not spec.resources.gpu.count:
         return ()
+    return tuple(each for each in free.alike if suits(spec, each[0].device))
+
+
+def _opened(spec: JobSpec, free: Free) -> list[DeviceFree]:
+    """Return the devices with room, one by one and in their order."""
     known: dict[tuple[str, float], bool] = {}  # the devices of a node are mostly alike
     found: list[DeviceFree] = []
     for d in free.devices:
         kind = (d.device.model, d.device.memory_gib)
         if kind not in known:
             known[kind] = suits(spec, d.device)
-        if known[kind]:
+        if known[kind] and _has_room(spec, d):
             found.append(d)
     return found
 
 
-def _opened(spec: JobSpec, suitable: Suitable) -> list[DeviceFree]:
+def _has_room(spec: JobSpec, device: DeviceFree, more_gib: float = 0.0) -> bool:
     gpu = spec.resources.gpu
-    share = gpu.share
-    return [  # as `_has_room`, for hundreds at once: those without enough share go first
-        d
-        for d in suitable
-        if d.share + DUST >= share and d.memory_gib + DUST >= gpu_memory_taken(gpu, d.device)
-    ]
+    if device.share + DUST < gpu.share:
+        return False
+    return device.memory_gib + more_gib + DUST >= gpu_memory_taken(gpu, device.device)
 
 
-def _has_room(spec: JobSpec, device: DeviceFree, memory_gib: float) -> bool:
-    gpu = spec.resources.gpu
-    return device.share + DUST >= gpu.share and memory_gib + DUST >= gpu_memory_taken(
-        gpu, device.device
-    )
+def _count_open(spec: JobSpec, suitable: Suitable) -> int:
+    return sum(many for d, many in suitable if _has_room(spec, d))
 
 
 def _without_foreign(spec: JobSpec, suitable: Suitable) -> int:
     """Count the devices that would be open if others than our jobs left them."""
-    return sum(_has_room(spec, d, d.memory_gib + d.foreign_gib) for d in suitable)
+    return sum(many for d, many in suitable if _has_room(spec, d, d.foreign_gib))

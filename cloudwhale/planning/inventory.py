@@ -53,11 +53,12 @@ class Free:
     def alike(self) -> Alike:
         """Return one device for all that have the same left, with their count: asked often."""
         if not self._groups:
-            found: dict[tuple[str, GiB, GiB | None, float, GiB], list[DeviceFree]] = {}
+            found: dict[tuple[object, ...], list[DeviceFree]] = {}
             for one in self.devices:
                 device = one.device
                 key = (
-                    device.model, device.memory_gib, device.usable_gib, one.share, one.memory_gib
+                    device.model, device.memory_gib, device.usable_gib, one.share, one.memory_gib,
+                    one.foreign_gib,
                 )  # fmt: skip
                 found.setdefault(key, []).append(one)
             self._groups.append(tuple((group[0], len(group)) for group in found.values()))

@@ -37,6 +37,9 @@ def seat_class(jobs: Sequence[Waiting], board: Board, progress: Progress) -> lis
     for start in range(0, len(jobs), WINDOW):
         window = jobs[start : start + WINDOW]
         able = [job for job in window if job.need not in progress.refused]
+        if not able:  # most classes of a long queue: somebody with the same needs was refused
+            left_out += window
+            continue
         needs = list(dict.fromkeys(job.need for job in able))
         could = board.fitting(needs)
         seated = _window(able, could, board, progress)
