@@ -14,11 +14,11 @@ LEAST_S: Seconds = 900.0
 """Nobody has waited too long before this."""
 MOST_S: Seconds = 14 * 24 * 3600.0
 """Everybody has after this, however much work is here."""
-LARGE = 0.42
+LARGE, SMALL = 0.56, 0.32
 """In between: as long as all machines need for all that is here, what runs from its start, times
-this."""
-SMALL = 0.24
-"""The same for jobs that are not large: they are many, and cost the large ones little."""
+this; the second is for jobs that are not large: they are many, and cost the large ones little."""
+LARGE_WAITS, SMALL_WAITS = 1.2, 0.7
+"""Or as long as they need for what waits, times this, where that is longer."""
 LARGE_FROM = 1 / 250
 """The part of all work from which on a job is large."""
 PATIENCE = (1.0, 0.75, 0.5)
@@ -41,16 +41,23 @@ class Limits:
 
     here_s: Seconds
     """What all machines need for all that waits and runs, what is done of it included."""
+    waits_s: Seconds
+    """What they need for what is left of what waits."""
 
     @property
     def large_s(self) -> Seconds:
         """Return the limit of large jobs: the longest."""
-        return _limit(LARGE * self.here_s)
+        return _limit(max(LARGE * self.here_s, LARGE_WAITS * self.waits_s))
+
+    @property
+    def small_s(self) -> Seconds:
+        """Return the limit of the others."""
+        return _limit(max(SMALL * self.here_s, SMALL_WAITS * self.waits_s))
 
     def of(self, job: Job, queueing: Queueing) -> Seconds:
         """Return the limit of a job, by its work."""
         is_large = work_s(job, queueing) >= LARGE_FROM * self.here_s
-        return self.large_s if is_large else _limit(SMALL * self.here_s)
+        return self.large_s if is_large else self.small_s
 
 
 def aged(ready: Sequence[Job], running: Sequence[Job], queueing: Queueing, whole: Whole) -> Aged:
@@ -84,7 +91,10 @@ def aged(ready: Sequence[Job], running: Sequence[Job], queueing: Queueing, whole
 
 def limits_of(ready: Sequence[Job], running: Sequence[Job], queueing: Queueing) -> Limits:
     """Return the limits of a round: they grow with the work that is here."""
-    return Limits(sum(work_s(job, queueing) for job in chain(ready, running)))
+    return Limits(
+        here_s=sum(work_s(job, queueing) for job in chain(ready, running)),
+        waits_s=sum(queueing.remaining_s(job) * queueing.size(job) for job in ready),
+    )
 
 
 def work_s(job: Job, queueing: Queueing) -> Seconds:

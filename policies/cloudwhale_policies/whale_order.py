@@ -14,6 +14,8 @@ PRIORITY_STEP = 8.0
 """Points of priority that weigh, inside a class, like half of the work."""
 BAND = 2.0
 """Doublings of work that are matched together: twice and four times the work are one class."""
+AGE = 1.0
+"""A second of waiting counts like this much of a second of length, when work is weighed."""
 EVEN_S: Seconds = 3600.0
 """Projects are not told apart by less than this of all machines' time."""
 NO_SHARE = 99
@@ -51,7 +53,7 @@ def _key(job: Job, queueing: Queueing, behind: Mapping[str, int]) -> Key:
     spec = job.spec
     length_s = queueing.remaining_s(job)
     waited_s = max(0.0, queueing.now - job.submitted_at - job.ran_s(queueing.now))
-    work = length_s * queueing.size(job) * length_s / (length_s + waited_s)
+    work = length_s * queueing.size(job) * length_s / (length_s + AGE * waited_s)
     bits = log2(max(work, 1e-9)) - spec.priority / PRIORITY_STEP
     band = floor(bits / BAND)
     return (

@@ -29,13 +29,19 @@ sys.path.insert(0, str(Path(__file__).parent))
 import philly_jobs
 import philly_pool as pool
 
+from cloudwhale.model.job import JobSpec
 from cloudwhale.planning import aging
 from cloudwhale.planning.preempting import PAYS
 from cloudwhale.simulation.traces.rows import TraceError
+from cloudwhale.spi.policy import priority_class
 
+NORMAL = aging.PATIENCE[priority_class(JobSpec.model_fields["priority"].default)]
 LIMITS = pool.FollowsLoad(
-    aging.SMALL, aging.LARGE, aging.LARGE_FROM, aging.LEAST_S, aging.MOST_S
+    large=(NORMAL * aging.LARGE, NORMAL * aging.LARGE_WAITS),
+    small=(NORMAL * aging.SMALL, NORMAL * aging.SMALL_WAITS),
+    large_from=aging.LARGE_FROM, least_s=NORMAL * aging.LEAST_S, most_s=NORMAL * aging.MOST_S,
 )  # fmt: skip
+"""The limits of the house for jobs of the priority that a file has which does not say one."""
 
 WHALES: Mapping[str, Callable[[], pool.Rule]] = {
     "whale": lambda: pool.InOrder(lambda task: task.work, reserve=True, limit=LIMITS),

@@ -249,11 +249,12 @@ class FollowsLoad:
     """A wait is too long beside the work that is here, what is done of what runs included.
 
     Of the time that all GPUs need for that: `large` of it for jobs that are at least the part
-    `large_from` of that work, `small` of it for the others.
+    `large_from` of that work, `small` of it for the others; or so much of what they need for what
+    waits as the second numbers say, where that is longer.
     """
 
-    small: float
-    large: float
+    large: tuple[float, float]
+    small: tuple[float, float]
     large_from: float
     least_s: float = 900.0
     most_s: float = 14 * 86400.0
@@ -262,10 +263,12 @@ class FollowsLoad:
         """Return those that have waited too long, the longest due first."""
         everybody = [*pool.waiting.values(), *pool.running.values()]
         here_s = sum(task.length_s * task.gpus for task in everybody) / pool.gpus
+        waits_s = sum(task.work for task in pool.waiting.values()) / pool.gpus
         rows: list[tuple[float, int]] = []
         for task in pool.waiting.values():
             is_large = task.length_s * task.gpus >= self.large_from * here_s * pool.gpus
-            asked_s = (self.large if is_large else self.small) * here_s
+            of_all, of_waiting = self.large if is_large else self.small
+            asked_s = max(of_all * here_s, of_waiting * waits_s)
             limit_s = min(self.most_s, max(self.least_s, asked_s))
             if task.waited_s(pool.now) >= limit_s:
                 rows.append((task.at + task.ran_s + limit_s, task.number))

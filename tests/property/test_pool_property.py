@@ -68,7 +68,7 @@ def test_nobody_is_stopped_and_started_at_one_instant_or_stopped_for_nobody(poli
 
 def test_the_limit_is_a_part_of_all_the_work_that_is_here() -> None:
     asked: list[pool.Job] = [(0.0, 10_000.0, 8), (1.0, 20_000.0, 8), (2.0, 100.0, 8)]
-    limit = pool.FollowsLoad(0.1, 0.5, 0.1, least_s=0.0)
+    limit = pool.FollowsLoad(large=(0.5, 0.0), small=(0.1, 0.0), large_from=0.1, least_s=0.0)
     line = pool.InOrder(lambda task: -task.at, limit=limit)
     tasks = pool.play(asked, 8, line)
     # At 10,000 s the second has waited for less than half of 20,100 s, the third for a tenth.

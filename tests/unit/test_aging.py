@@ -7,10 +7,12 @@ from cloudwhale.model.job import HOLDS_A_PLACE, Job
 from cloudwhale.planning.aging import (
     LARGE,
     LARGE_FROM,
+    LARGE_WAITS,
     LEAST_S,
     MOST_S,
     PATIENCE,
     SMALL,
+    SMALL_WAITS,
     Aged,
     aged,
     limits_of,
@@ -41,20 +43,28 @@ def whole(name: str, duration_s: float = 3600.0, **fields: object) -> Job:
 
 
 def test_the_limit_is_a_part_of_the_time_that_all_machines_need_for_all_that_is_here() -> None:
-    assert limit_s([whole("a"), whole("b")]) == LARGE * 7200.0
-    halves = [a_job(f"h{n}", duration_s=3600.0, resources=wants(cpu=2)) for n in range(4)]
-    assert limit_s(halves) == LARGE * 7200.0
-    runs = placed(whole("r"))
-    assert limit_s([whole("a")], runs=[runs]) == LARGE * 7200.0
+    runs = [placed(whole(f"r{n}")) for n in range(3)]
+    assert limit_s([whole("a")], runs=runs) == LARGE * 4 * 3600.0
+    halves = [a_job(f"h{n}", duration_s=3600.0, resources=wants(cpu=2)) for n in range(2)]
+    assert limit_s(halves, runs=runs) == LARGE * 4 * 3600.0
+
+
+def test_the_limit_is_longer_where_more_waits_than_runs() -> None:
+    line = [whole("a"), whole("b")]
+    assert LARGE_WAITS > LARGE
+    assert limit_s(line) == LARGE_WAITS * 7200.0
+    assert limit_s(line, runs=[placed(whole("r"))]) == LARGE_WAITS * 7200.0
 
 
 def test_small_jobs_are_due_before_large_ones() -> None:
     large, small = whole("large", 1e5), whole("small", 1e5 * LARGE_FROM * 0.9)
     line = [large, small]
     here_s = 1e5 * (1 + LARGE_FROM * 0.9)
-    assert limit_s(line, of=large) == pytest.approx(LARGE * here_s)
-    assert limit_s(line, of=small) == pytest.approx(SMALL * here_s)
-    assert [job.id for job in found(line, SMALL * here_s + 1).first] == ["small"]
+    assert limit_s(line, of=large) == pytest.approx(LARGE_WAITS * here_s)
+    assert limit_s(line, of=small) == pytest.approx(SMALL_WAITS * here_s)
+    runs = [placed(whole("r", 4e5))]
+    assert limit_s(line, of=small, runs=runs) == pytest.approx(SMALL * (here_s + 4e5))
+    assert [job.id for job in found(line, SMALL_WAITS * here_s + 1).first] == ["small"]
 
 
 def test_what_a_job_has_run_is_no_wait() -> None:
