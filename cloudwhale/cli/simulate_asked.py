@@ -30,7 +30,7 @@ from cloudwhale.spi.errors import SpecError
 
 DEFAULT_POLICIES = "whale,fifo,priority"
 SEEDS_DRAWN, SEEDS_MOST = 3, 1000
-NO_START = Physics(start_s=0.0)
+NO_START = Physics(neighbour=1.0, start_s=0.0, stop_s=0.0)
 """Public traces say how long a job held its machines, its start included."""
 
 
