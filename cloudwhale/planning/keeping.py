@@ -1,7 +1,7 @@
 """What becomes of rented machines: received, kept while they are needed, returned and paid."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from cloudwhale.model import plan as p
 from cloudwhale.model.job import Job, JobState, Placement
@@ -9,7 +9,7 @@ from cloudwhale.model.node import NodeState
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.rental import ON_ITS_WAY, Renewal, Rental, RentalState
 from cloudwhale.model.units import NOTHING, Instant, MicroUsd, Seconds, usd
-from cloudwhale.model.world import World
+from cloudwhale.model.world import Account, World
 from cloudwhale.planning import ledger
 from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.fit import fit
@@ -39,6 +39,21 @@ class Kept:
     expected: frozenset[str] = frozenset()
     """Waiting jobs for which a machine is on its way, or ready: they go nowhere else."""
     look_again_at: Instant | None = None
+    set_aside: Mapping[str, MicroUsd] = field(default_factory=dict[str, MicroUsd])
+    """What its steps set aside, by payer."""
+
+    def paid(self, world: World) -> World:
+        """Return the world with what is set aside taken from its accounts."""
+        if not self.set_aside:
+            return world
+        return replace(world, accounts=_less(world, self.set_aside))
+
+
+def _less(world: World, set_aside: Mapping[str, MicroUsd]) -> Mapping[str, Account]:
+    return {
+        payer: account.but(reserved=MicroUsd(account.reserved + set_aside.get(payer, 0)))
+        for payer, account in world.accounts.items()
+    }
 
 
 def at_home(world: World) -> World:
@@ -64,12 +79,14 @@ def keeping(world: World, durations: Durations) -> Kept:
     steps: list[p.Step] = []
     expected: set[str] = set()
     look_again_at: Instant | None = None
+    paid: dict[str, MicroUsd] = {}
     for _, rental in sorted(world.rentals.items()):
         one = _Keeping(world, durations, rental)
+        one.paid = paid
         steps += one.steps()
         expected |= {job.id for job in one.expected}
         look_again_at = earliest(look_again_at, one.look_again_at)
-    return Kept(tuple(steps), frozenset(expected), look_again_at)
+    return Kept(tuple(steps), frozenset(expected), look_again_at, paid)
 
 
 class _Keeping:
@@ -81,6 +98,8 @@ class _Keeping:
         self.node = world.nodes.get(rental.node or "")
         self.expected = self._expected()
         self.look_again_at: Instant | None = None
+        self.paid: dict[str, MicroUsd] = {}
+        """What this round sets aside already, by payer: first come, first served."""
 
     @property
     def now(self) -> Instant:
@@ -207,7 +226,7 @@ class _Keeping:
         """Return the longer lease that its payer can afford, the longest first; None: none."""
         rental, offer = self.rental, self.rental.taken
         wanted_s = still_s(jobs, rental, self.durations, self.now)
-        account = self.world.accounts.get(rental.payer)
+        account = _less(self.world, self.paid).get(rental.payer)
         forecast = finishing(self.world, rental.payer, self.durations, but=rental.id)
         for part in PARTS:
             lease = lease_until(rental.lease.number + 1, self.now, wanted_s * part, landing_s(jobs))
@@ -219,6 +238,8 @@ class _Keeping:
                 continue
             added = MicroUsd(after - before)
             if admitted(account, rental.payer, added, forecast, anew=False) is None:
+                before_it = self.paid.get(rental.payer, NOTHING)
+                self.paid[rental.payer] = MicroUsd(before_it + added)
                 return _renew(rental, Renewal(lease=lease, reserved=added))
         return None
 

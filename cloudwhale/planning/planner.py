@@ -37,9 +37,10 @@ def _plan(world: World, policies: Policies) -> Plan:
     durations = Durations(world.durations)
     kept = keeping(world, durations)
     ready = tuple(job for job in queue.ready if job.id not in kept.expected)
-    quoted = quotes(world, ready, durations) if policies.rent is not None else {}
+    paid = kept.paid(world)
+    quoted = quotes(paid, ready, durations) if policies.rent is not None else {}
     found = matched(at_home(world), ready, policies, quoted)
-    rented = rentals(world, found.leaving, policies.rent, durations)
+    rented = rentals(paid, found.leaving, policies.rent, durations)
     steps = (
         *seen.steps,
         *(p.GiveUp(job=job, reason=reason) for job, reason in queue.doomed.items()),

@@ -170,6 +170,27 @@ def test_as_much_time_is_taken_as_there_is_money_for() -> None:
     assert ends[0] > ends[1] > 1000.0
 
 
+def test_two_leases_that_grow_in_one_round_do_not_get_the_same_money() -> None:
+    other = READY.but(id="rent-1-2", node="rent-1-2", jobs={"k": "default"}, machine="m-2")
+    running = placed(a_job("k", resources=wants(cpu=4), duration_s=900.0, checkpoint=RULE))
+    there = running.but(
+        state=JobState.RUNNING, order_posted=True, started_at=20.0,
+        placement=RUNNING.placement.but(node="rent-1-2") if RUNNING.placement else None,
+    )  # fmt: skip
+    one = world(READY, RUNNING, there, a_job("new", resources=wants(cpu=4)), now=880.0)
+    machine = one.nodes[NAME].but(id="rent-1-2")
+    of = replace(
+        one, rentals={NAME: READY, "rent-1-2": other}, nodes={**one.nodes, "rent-1-2": machine},
+        sightings={**one.sightings, "rent-1-2": Sighting(node="rent-1-2", heard_at=880.0)},
+        offers=(OFFER,), version=7,
+    )  # fmt: skip
+    for limit in ("4.3", "4.5", "4.7", "4.9", "5.3", "6.0", "50"):
+        money = Account(payer="run-1", limit=micro_usd(limit), reserved=micro_usd(4))
+        checked(replace(of, accounts={"run-1": money}))
+    both = [step.kind for step in kept(of).steps]
+    assert both == ["renew", "renew"]
+
+
 def test_past_the_soft_line_what_has_started_goes_on() -> None:
     of = world(READY, RUNNING, now=880.0, spent=micro_usd(44))
     assert kinds(of) == ["renew"]
