@@ -10,7 +10,7 @@ others are drawn here. The policy knows what has happened and the estimates, nev
 import argparse
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, stdev
@@ -41,7 +41,7 @@ NOISE_SEEDS = range(8)
 JOBS = 500
 LOADS, STREAMS = (0.75, 1.0, 1.5), 4
 GRID = (60, 90, 120, 150, 190, 240)
-HOUSE_KNOBS = (90, 100)
+HOUSE_KNOBS = (70, 80, 88)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,8 @@ class Row:
     seeds: Mapping[int, Point | None] | None = None
     fixed: tuple[float, float, float, float] | None = None
     """Of one knob for all seeds: knob, mean cost, worst cost, mean wait."""
+    curve: Sequence[Point] = ()
+    """Cost against mean wait, knob by knob."""
 
 
 def stream() -> list[Arrival] | None:
@@ -128,14 +130,13 @@ def seeded(jobs: Sequence[Arrival], seeds: Sequence[int], knobs: Sequence[float]
     return Row("whale", "noisy 3x", None, None, chosen, fixed)
 
 
-def ours(jobs: Sequence[Arrival], *, quick: bool) -> list[Row]:
-    """Return the whale with right, wrong and no estimates."""
+def ours(jobs: Sequence[Arrival], *, quick: bool) -> Iterator[Row]:
+    """Yield the whale with right, wrong and no estimates."""
     step, seeds = (3, range(2)) if quick else (1, NOISE_SEEDS)
-    return [
-        Row("whale", "exact", best(points(jobs, whale, KNOBS["exact"][::step]))),
-        seeded(jobs, seeds, KNOBS["noisy 3x"][::step]),
-        Row("whale", "none", best(points(jobs, whale, KNOBS["none"][::step], nothing))),
-    ]
+    for name, estimate in (("exact", exact), ("none", nothing)):
+        found = points(jobs, whale, KNOBS[name][::step], estimate)
+        yield Row("whale", name, best(found), curve=found)
+    yield seeded(jobs, seeds, KNOBS["noisy 3x"][::step])
 
 
 def in_the_house(jobs: Sequence[Arrival]) -> Row:
@@ -144,12 +145,11 @@ def in_the_house(jobs: Sequence[Arrival]) -> Row:
     for knob in HOUSE_KNOBS:
         outcome = through_the_house(jobs, 2.5 / (knob / 1000))
         found.append(Point(knob, outcome.usd, outcome.wait_h))
-    return Row("whale, product", "exact", best(found))
+    return Row("whale, product", "exact", best(found), curve=found)
 
 
-def elsewhere(*, quick: bool) -> list[dict[str, float | str | None]]:
-    """Return Starburst and ours on other streams, each at its best knob within the mean wait."""
-    rows: list[dict[str, float | str | None]] = []
+def elsewhere(*, quick: bool) -> Iterator[dict[str, float | None]]:
+    """Yield Starburst and ours on other streams, each at its best knob within the mean wait."""
     grid = GRID[::3] if quick else GRID
     for load in LOADS:
         for seed in range(1 if quick else STREAMS):
@@ -157,14 +157,11 @@ def elsewhere(*, quick: bool) -> list[dict[str, float | str | None]]:
             theirs = best(points(jobs, lambda k: (ComputeWait(k / 1000), 1.0), grid))
             mine = best(points(jobs, whale, grid))
             none = points(jobs, lambda _: (NoWait(), 1.0), (0,))[0]
-            rows.append(
-                {
-                    "load": load, "seed": seed, "no-wait": none.usd,
-                    "compute-wait": None if theirs is None else theirs.usd,
-                    "whale": None if mine is None else mine.usd,
-                }
-            )  # fmt: skip
-    return rows
+            yield {
+                "load": load, "seed": seed, "no-wait": none.usd,
+                "compute-wait": None if theirs is None else theirs.usd,
+                "whale": None if mine is None else mine.usd,
+            }  # fmt: skip
 
 
 def told(row: Row) -> str:
@@ -175,7 +172,9 @@ def told(row: Row) -> str:
         if row.best is None:
             return f"{head} none keeps the mean wait"
         at = f"wait {row.best.wait_h:.4f} h, knob {row.best.knob:g}"
-        return f"{head} {row.best.usd:8.2f} {published:>10}  {at}"
+        more = [f"{p.knob:g}: {p.usd:.0f} at {p.wait_h:.4f} h" for p in row.curve]
+        line = f"{head} {row.best.usd:8.2f} {published:>10}  {at}"
+        return line if not more else f"{line}\n{'':14} by knob: {', '.join(more)}"
     usd = [p.usd for p in row.seeds.values() if p is not None]
     spread = f"sd {stdev(usd):.0f}" if len(usd) > 1 else ""
     line = (
@@ -199,7 +198,7 @@ def as_json(row: Row) -> dict[str, object]:
         "name": row.name, "estimates": row.estimates, "published": row.published,
         "usd": None if row.best is None else row.best.usd,
         "wait_h": None if row.best is None else row.best.wait_h,
-        "seeds": seeds, "fixed": row.fixed,
+        "seeds": seeds, "fixed": row.fixed, "curve": [[p.knob, p.usd, p.wait_h] for p in row.curve],
     }  # fmt: skip
 
 
@@ -214,32 +213,40 @@ def main() -> None:
     )  # fmt: skip
     asked = parser.parse_args()
     jobs = stream()
-    published = jobs is not None
-    if jobs is None:
-        jobs = drawn(13, jobs=JOBS)
-    rows = [*baselines(jobs, quick=asked.quick), *ours(jobs, quick=asked.quick)]
-    if asked.house:
-        rows.append(in_the_house(jobs))
+    where = "drawn" if jobs is None else FILE
+    rows = table(drawn(13, jobs=JOBS) if jobs is None else jobs, asked)
     others = elsewhere(quick=asked.quick)
     if asked.json:
-        where = FILE if published else "drawn"
-        table = [as_json(row) for row in rows]
-        print(json.dumps({"stream": where, "rows": table, "bound": LP_USD, "elsewhere": others}))
-        return
-    if not published:
+        told_of = {"rows": [as_json(row) for row in rows], "elsewhere": list(others)}
+        print(json.dumps({"stream": where, "bound": LP_USD, **told_of}))
+    else:
+        show(where, rows, others)
+
+
+def table(jobs: Sequence[Arrival], asked: argparse.Namespace) -> Iterator[Row]:
+    """Yield the rows that are asked for, as they are found."""
+    yield from baselines(jobs, quick=asked.quick)
+    yield from ours(jobs, quick=asked.quick)
+    if asked.house:
+        yield in_the_house(jobs)
+
+
+def show(where: str, rows: Iterator[Row], others: Iterator[Mapping[str, float | None]]) -> None:
+    """Print every line as soon as it is known."""
+    if where != FILE:
         print(f"no {FILE} in $CLOUDWHALE_TRACES: a stream of our own, figures are not comparable")
     print(f"at a mean wait of at most {MOST_WAIT_H} h")
     print(f"{'rule':14} {'estimates':9} {'USD':>8} {'published':>10}")
     for row in rows:
-        print(told(row))
+        print(told(row), flush=True)
     print(f"bound: LP relaxation {LP_USD:g} USD (without whole nodes: weak)")
     print(f"{MILP}: {PUBLISHED[MILP]:g} USD, all jobs known beforehand")
     print("\nother streams (Poisson 16/h at load 1, exp(1 h), 1/2/4/8 GPUs), exact estimates, USD")
     print(f"{'load':>5} {'seed':>4} {'no-wait':>9} {'compute-wait':>13} {'whale':>8}")
     for other in others:
-        cells = [other[key] for key in ("no-wait", "compute-wait", "whale")]
-        texts = [f"{cell:.2f}" if isinstance(cell, float) else "-" for cell in cells]
-        print(f"{other['load']:5} {other['seed']:4} {texts[0]:>9} {texts[1]:>13} {texts[2]:>8}")
+        usd = [other[key] for key in ("no-wait", "compute-wait", "whale")]
+        cells = ["-" if cell is None else f"{cell:.2f}" for cell in usd]
+        print(f"{other['load']:5} {other['seed']:4} {cells[0]:>9} {cells[1]:>13} {cells[2]:>8}")
 
 
 if __name__ == "__main__":

@@ -58,7 +58,7 @@ def test_the_benchmark_prints_every_row_and_the_streams_that_it_draws(
     assert told["stream"] == "drawn"
     assert [(row["name"], row["estimates"]) for row in told["rows"]] == [
         ("no-wait", "exact"), ("constant-wait", "exact"), ("star-wait", "exact"),
-        ("compute-wait", "exact"), ("whale", "exact"), ("whale", "noisy 3x"), ("whale", "none"),
+        ("compute-wait", "exact"), ("whale", "exact"), ("whale", "none"), ("whale", "noisy 3x"),
         ("whale, product", "exact"),
     ]  # fmt: skip
     assert [(row["load"], row["seed"]) for row in told["elsewhere"]] == [(1.0, 0)]
