@@ -114,7 +114,7 @@ def _awake(state: AgentState, event: seen.Woke, now: Instant) -> Answer:
     )  # fmt: skip
     actions: list[Action] = [Post(sight.joined(state, event.facts, now))]
     for key, attempt in attempts.items():
-        state, more = turned(state, key, _resumed(attempt, now, state.agent))
+        state, more = turned(state, key, _resumed(attempt, now, state))
         actions += more
     return state, tuple(actions)
 
@@ -134,15 +134,23 @@ def _adopted(found: seen.Found, now: Instant) -> Attempt:
     )
 
 
-def _resumed(attempt: Attempt, now: Instant, agent: str) -> course.Turn:
-    """Say again what may not have been said, or prepare again what may not have been done."""
+def _resumed(attempt: Attempt, now: Instant, state: AgentState) -> course.Turn:
+    """Say again what may not have been said, or prepare again what may not have been done.
+
+    What was ordered longer ago than the lease may run elsewhere by now: it never begins here.
+    """
+    agent = state.agent
     if attempt.phase is Phase.RUNNING:
         again: list[Action] = [Post(course.started(attempt, now, agent))]
         again += [Post(course.saved(attempt, one, now, agent)) for one in attempt.published[-1:]]
         return attempt, tuple(again)
-    if attempt.stopping is None:
+    if attempt.stopping is not None:
+        exit = seen.ExitRecord(how="stopped", code=None, ended_at=now)
+        return course.closed(attempt, exit, now, agent)
+    if now - attempt.order.at < state.lease_s:
         return attempt, (Prepare(attempt.order),)
-    exit = seen.ExitRecord(how="stopped", code=None, ended_at=now)
+    says = "it had not begun when this machine's agent went away, for longer than its lease"
+    exit = seen.ExitRecord(how="start-failed", code=None, ended_at=now, says=says)
     return course.closed(attempt, exit, now, agent)
 
 

@@ -173,3 +173,12 @@ def test_progress_is_told_until_all_have_ended() -> None:
     )
     assert [one.ended for one in told] == sorted({one.ended for one in told})
     assert (told[-1].ended, told[-1].arrived, told[-1].jobs) == (5, 5, 5)
+
+
+def test_a_machine_that_comes_back_does_not_begin_what_runs_elsewhere_by_then() -> None:
+    arrivals = [an_arrival(0.0, "j0", 3000.0)]
+    faults = [f.MachineLost("n1", at=0.5, for_s=1500.0)]
+    engine = Engine(Setting(TWO, arrivals, faults=faults), a_chosen())
+    engine.play()
+    assert len(engine.machines["n1"].begun) == 0
+    nothing_runs_twice(engine)
