@@ -14,7 +14,7 @@ PRIORITY_STEP = 8.0
 """Points of priority that weigh, inside a class, like half of the work."""
 BAND = 2.0
 """Doublings of work that are matched together: twice and four times the work are one class."""
-AGE = 1.0
+AGE = 0.3
 """A second of waiting counts like this much of a second of length, when work is weighed."""
 EVEN_S: Seconds = 3600.0
 """Projects are not told apart by less than this of all machines' time."""

@@ -34,6 +34,7 @@ from cloudwhale.planning import aging
 from cloudwhale.planning.preempting import PAYS
 from cloudwhale.simulation.traces.rows import TraceError
 from cloudwhale.spi.policy import priority_class
+from cloudwhale_policies import whale_order
 
 NORMAL = aging.PATIENCE[priority_class(JobSpec.model_fields["priority"].default)]
 LIMITS = pool.FollowsLoad(
@@ -44,12 +45,17 @@ LIMITS = pool.FollowsLoad(
 """The limits of the house for jobs of the priority that a file has which does not say one."""
 
 WHALES: Mapping[str, Callable[[], pool.Rule]] = {
-    "whale": lambda: pool.InOrder(lambda task: task.work, reserve=True, limit=LIMITS),
+    "whale": lambda: pool.LeastWork(
+        lambda task: task.work, reserve=True, limit=LIMITS, age=whale_order.AGE
+    ),
     "whale, displacing+restart": lambda: pool.Displacing(
         lambda task: task.work, keep=PAYS, limit=LIMITS
     ),
 }
-"""The rule of the whale order where all jobs are of one class and project and places are alike."""
+"""The rule of the whale order where all jobs are of one class and project and places are alike.
+
+Who displaces others is ranked by work alone, without age.
+"""
 
 RULES: Mapping[str, Callable[[], pool.Rule]] = {
     **pool.RULES,

@@ -275,6 +275,29 @@ class FollowsLoad:
         return [pool.waiting[number] for _, number in sorted(rows)]
 
 
+def weighed(task: Task, now: float, age: float) -> float:
+    """Return the work that is left, the less the longer a task has waited beside its length."""
+    return task.work * task.left_s / (task.left_s + age * task.waited_s(now))
+
+
+@dataclass(slots=True)
+class LeastWork(InOrder):
+    """Least work first, the sooner the longer it has waited.
+
+    `age`: what a second of waiting counts of a second of length.
+    """
+
+    age: float = 0.0
+
+    def _walk(self, pool: Pool) -> Iterator[Task]:
+        first = () if self.limit is None else self.limit.due(pool)
+        ahead = {task.number for task in first}
+        rest = [task for task in pool.waiting.values() if task.number not in ahead]
+        rest.sort(key=lambda task: (weighed(task, pool.now, self.age), task.number))
+        yield from first
+        yield from rest
+
+
 @dataclass(slots=True)
 class Displacing:
     """Who runs is ranked with who waits; who stands behind what fits is stopped for it.

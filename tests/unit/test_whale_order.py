@@ -8,7 +8,7 @@ from makers import a_job, wants
 from cloudwhale.model.job import Job
 from cloudwhale.spi.policy import Queueing, priority_class
 from cloudwhale_policies.order import Fifo, Priority
-from cloudwhale_policies.whale_order import Whale
+from cloudwhale_policies.whale_order import AGE, Whale
 
 
 def queueing(
@@ -70,9 +70,9 @@ def test_work_is_time_times_the_part_of_all_machines() -> None:
     assert ids(Whale().rank(jobs, queueing()))[0] == ["narrow"]
 
 
-def test_a_job_that_has_waited_for_as_long_as_it_runs_counts_half() -> None:
-    jobs = [job("old", 1900.0, submitted_at=0.0), job("new", 1000.0, submitted_at=1900.0)]
-    flat = [each for some in ids(Whale().rank(jobs, queueing(1900.0))) for each in some]
+def test_a_job_that_has_waited_for_its_length_over_the_age_counts_half() -> None:
+    jobs = [job("old", 1900.0, submitted_at=0.0), job("new", 1000.0, submitted_at=1900.0 / AGE)]
+    flat = [each for some in ids(Whale().rank(jobs, queueing(1900.0 / AGE))) for each in some]
     assert flat == ["old", "new"]
 
 
