@@ -7,6 +7,7 @@ from cloudwhale.model.job import Placement
 from cloudwhale.model.plan import Scored
 from cloudwhale.model.reason import Refusal
 from cloudwhale.planning.fit import fit, fit_beside
+from cloudwhale.planning.inventory import Free
 from cloudwhale.planning.needs import Need
 from cloudwhale.planning.scoring import Song, Taste, scored
 
@@ -35,6 +36,8 @@ class Ground:
         self.seats: list[tuple[Seat, ...]] = [() for _ in songs]
         """Who was seated on each node in this round, in that order."""
         self._worth: dict[int, float] = {}
+        self._fits: dict[tuple[str, str], tuple[Free, Placement | Refusal]] = {}
+        """Where each demand was found to fit last, with what was free on the node then."""
         self.changed: set[int] = set()
         """Nodes whose songs are others than when somebody last cleared this."""
 
@@ -43,7 +46,13 @@ class Ground:
         wanted = self.needs[need]
         if song.left is not None and song.node.id in wanted.barred:
             return fit_beside(wanted.spec, song.free, song.left, song.kept_for)
-        return fit(wanted.spec, song.free)
+        # Needs that differ in length alone fit alike: of a long queue most do.
+        key = (wanted.spec.demand, song.node.id)
+        seen, found = self._fits.get(key, (None, None))
+        if found is None or seen is not song.free:
+            found = fit(wanted.spec, song.free)
+            self._fits[key] = (song.free, found)
+        return found
 
     def try_seat(self, rank: int, need: int, node: int) -> Seat | None:
         """Return the seat that a job would get on a node as it is now, or None."""
