@@ -12,8 +12,9 @@ from cloudwhale.cli.simulate_asked import seeds_of
 from cloudwhale.cli.simulate_view import Outcome, document, picture, shown, spread
 from cloudwhale.reporting.sheet import plain_lines
 from cloudwhale.reporting.trial_plots import Held, draw, held_over_time, stacked_floors
-from cloudwhale.reporting.trial_tables import TrialRow, bar_lines, trials_sheet
+from cloudwhale.reporting.trial_tables import WORDS, TrialRow, bar_lines, trials_sheet
 from cloudwhale.simulation import lineup
+from cloudwhale.simulation.metrics import NAMES
 from cloudwhale.simulation.traces import estimated, estimates
 from cloudwhale.simulation.traces.synthetic import Mix, mixed, small_nodes
 from cloudwhale.simulation.trials import Bench, Todo, Trial, bounds_of, trial, trials
@@ -147,6 +148,17 @@ def test_the_table_has_a_row_each_the_bound_and_what_was_skipped(
     assert rows[:5] == ["a", "POLICY", "whale", "fifo", "bound"]
     assert "rows that were passed over: 2 no CSV" in said
     assert "mean completion" in said and "█" in said
+
+
+def test_the_readme_shows_what_the_command_prints() -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    told = readme.split("<!-- simulate -->")[1].split("<!-- /simulate -->")[0]
+    row = TrialRow("whale", dict.fromkeys((*NAMES, "cloud_usd"), 1.0))
+    sheet = trials_sheet([row], "", [])
+    narrow = [column.name for column in sheet.columns if not column.optional]
+    assert " ".join(narrow).replace(" USD", "") in " ".join(told.split()), "nothing was rented"
+    assert all(word in told for word in WORDS)
+    assert all(f"`{name}`" in readme for name in lineup.LINE_UP)
 
 
 def test_an_empty_trace_gives_an_empty_table() -> None:
