@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import inf
-from statistics import median
 
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.spi.waiting import Verdict, Wait, Waiting, Waits
@@ -154,7 +153,7 @@ def _inserted(order: Sequence[Ask], ask: Ask, tables: Sequence[Timetable]) -> li
 
 def _verdict(ask: Ask, planned: Outlook, left: dict[str, float], now: Instant) -> Verdict:
     slots = planned.slots[ask.index]
-    start_s = median(slot.start_s for slot in slots) if slots else inf
+    start_s = sorted(slot.start_s for slot in slots)[len(slots) // 2] if slots else inf
     if ask.index in planned.rented:
         return Verdict("rent", _rents(ask, start_s))
     if not slots:
