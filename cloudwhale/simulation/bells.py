@@ -52,8 +52,10 @@ class Bell:
             return
         self._alarms.add(at)
         alarm = self._env.timeout(at - self._env.now)
-        assert alarm.callbacks is not None
-        alarm.callbacks.append(partial(self._fired, at))
+        # simpy's own types leave open what a callback is given.
+        calls: list[Any] | None = alarm.callbacks  # pyright: ignore[reportUnknownMemberType]
+        if calls is not None:
+            calls.append(partial(self._fired, at))
 
     def _fired(self, at: Instant, _: Any) -> None:
         self._alarms.discard(at)

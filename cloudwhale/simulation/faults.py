@@ -4,7 +4,7 @@ import math
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from cloudwhale.model.units import Seconds
 from cloudwhale.spi.errors import SpecError
@@ -126,6 +126,9 @@ KINDS: Mapping[str, type[Fault]] = {
 # -- from a seed ---------------------------------------------------------------------------------
 
 
+Timed: TypeAlias = MachineLost | AgentKilled | ControllerRestarted | StoreFails | StoreSlow
+
+
 @dataclass(frozen=True, slots=True)
 class Often:
     """How many faults of each kind there are over a play."""
@@ -148,7 +151,7 @@ def random_faults(
     def while_() -> Seconds:
         return math.exp(dice.uniform(math.log(30.0), math.log(max(31.0, over_s / 5))))
 
-    drawn: list[MachineLost | AgentKilled | ControllerRestarted | StoreFails | StoreSlow] = []
+    drawn: list[Timed] = []
     if nodes:
         drawn += [MachineLost(dice.choice(nodes), when(), while_()) for _ in range(often.lost)]
         drawn += [AgentKilled(dice.choice(nodes), when()) for _ in range(often.agents)]
@@ -158,7 +161,8 @@ def random_faults(
         drawn.append(
             StoreFails(when(), while_() / 10) if fails else StoreSlow(when(), while_(), 5.0)
         )
-    return tuple(sorted(drawn, key=lambda fault: (fault.at, repr(fault))))
+    drawn.sort(key=lambda fault: (fault.at, repr(fault)))
+    return tuple(drawn)
 
 
 # -- from a text ---------------------------------------------------------------------------------
@@ -203,7 +207,7 @@ def _fault(part: str) -> Fault:
         )
     if "seed" in values:
         values["seed"] = int(values["seed"])
-    make: Callable[..., Fault] = made
+    make = cast(Callable[..., Fault], made)
     return make(**values)
 
 
