@@ -52,10 +52,9 @@ class Bell:
             return
         self._alarms.add(at)
         alarm = self._env.timeout(at - self._env.now)
+        fired = partial(self._fired, at)
         # simpy's own types leave open what a callback is given.
-        calls: list[Any] | None = alarm.callbacks  # pyright: ignore[reportUnknownMemberType]
-        if calls is not None:
-            calls.append(partial(self._fired, at))
+        alarm.callbacks.append(fired)  # pyright: ignore[reportUnknownMemberType]
 
     def _fired(self, at: Instant, _: Any) -> None:
         self._alarms.discard(at)

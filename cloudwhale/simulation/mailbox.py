@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from cloudwhale.model.units import Instant
+from cloudwhale.spi.errors import StoreUnusable
 
 Bell = Callable[[str], object]
 """Called with the name of the node whose box has a new document."""
@@ -80,8 +81,8 @@ class RingingObjects:
 
     def put_file(self, key: str, path: Path) -> str:
         """Refuse: nothing in the simulator has files."""
-        raise NotImplementedError(f"{path} cannot lie in a simulated mailbox")
+        raise StoreUnusable(f"{path} cannot lie in a simulated mailbox")
 
     def get_file(self, key: str, path: Path) -> str | None:
         """Refuse: nothing in the simulator has files."""
-        raise NotImplementedError(f"{key} cannot be written to {path} from a simulated mailbox")
+        raise StoreUnusable(f"{key} of a simulated mailbox cannot be written to {path}")
