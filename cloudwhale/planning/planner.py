@@ -1,6 +1,6 @@
 """One planning round: reconcile, order, fit, score, pack, say why."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 
@@ -19,6 +19,7 @@ from cloudwhale.planning.queue import Queue, earliest, waiting
 from cloudwhale.planning.reconcile import differences
 from cloudwhale.planning.refusals import Verdict
 from cloudwhale.planning.renting import Rented, quotes, rentals, unaffordable
+from cloudwhale.spi.waiting import Quote
 
 # The numbers in the reason of a waiting job move with every job that ends. For the head of the
 # queue they are kept current; further back only a changed code is worth an event.
@@ -38,7 +39,9 @@ def _plan(world: World, policies: Policies) -> Plan:
     kept = keeping(world, durations)
     ready = tuple(job for job in queue.ready if job.id not in kept.expected)
     paid = kept.paid(world)
-    quoted = quotes(paid, ready, durations) if policies.rent is not None else {}
+    quoted: Mapping[str, Quote] = {}
+    if policies.rent is not None:
+        quoted = quotes(paid, ready, durations)
     found = matched(at_home(world), ready, policies, quoted)
     rented = rentals(paid, found.leaving, policies.rent, durations)
     steps = (
