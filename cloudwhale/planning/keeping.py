@@ -148,8 +148,9 @@ class _Keeping:
         rental = self.rental
         if self.node is not None and self.node.state is NodeState.READY:
             yield p.Receive(rental=rental.but(state=RentalState.READY))
-            yield from self._placed()
-            return
+            if self._takes_jobs():
+                yield from self._placed()
+            return  # one that came too late is given back by the next round
         if not self.expected:
             yield self._return(Code.RETURNED, "nobody waits for it any more")
             return

@@ -114,6 +114,16 @@ def test_a_machine_that_nobody_waits_for_any_more_goes_back(state: NodeState) ->
 # -- ready -----------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("now", [910.0, 1000.0, 1110.0])
+def test_a_machine_that_comes_when_its_lease_is_all_but_over_takes_nobody(now: float) -> None:
+    slow = OFFER.but(boot_s=600.0)
+    late = world(BOOTING.but(taken=slow), job(), now=now)
+    assert [step.kind for step in checked(late).steps] == ["receive"]
+    assert kept(late).expected == {"j"}
+    received = world(READY.but(taken=slow), job(), now=now)
+    assert kinds(received) == ["return"] and kept(received).expected == set()
+
+
 def test_others_are_not_placed_on_a_rented_machine() -> None:
     other = a_job("other", run="run-2", resources=wants(cpu=4))
     made = checked(world(READY, RUNNING, other))
