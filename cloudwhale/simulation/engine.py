@@ -279,10 +279,6 @@ class Engine:
         """Return what a process must wait for to let so much time pass."""
         return self._env.timeout(seconds)
 
-    def at_once(self, life: Life) -> None:
-        """Let another process live beside the others."""
-        self._env.process(life)
-
 
 def _habits(setting: Setting) -> Habits:
     """Return how machines behave: silent ones are only noticed where some can fall silent."""

@@ -28,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import philly_jobs
 import philly_pool as pool
+from philly_figures import bound_s, figures
 
 from cloudwhale.model.job import JobSpec
 from cloudwhale.planning import aging
@@ -107,7 +108,7 @@ def row(policy: str, jobs: Sequence[pool.Job], gpus: int, restart_s: float) -> R
     """Return what a policy comes to in the pool."""
     began = time.perf_counter()
     cost_s = restart_s if policy.endswith("+restart") else 0.0
-    found = pool.figures(pool.play(jobs, gpus, RULES[policy](), cost_s))
+    found = figures(pool.play(jobs, gpus, RULES[policy](), cost_s))
     return Row(policy, gpus, "pool", **asdict(found), took_s=time.perf_counter() - began)
 
 
@@ -115,7 +116,7 @@ def played(policy: str, jobs: Sequence[pool.Job], gpus: int, restart_s: float) -
     """Return what the house's planner makes of the same jobs."""
     began = time.perf_counter()
     cost_s = restart_s if policy.endswith("+restart") else 0.0
-    found = pool.figures(philly_jobs.played(policy, jobs, gpus, cost_s))
+    found = figures(philly_jobs.played(policy, jobs, gpus, cost_s))
     return Row(policy, gpus, "planner", **asdict(found), took_s=time.perf_counter() - began)
 
 
@@ -147,7 +148,7 @@ def as_text(found: Sequence[Row], jobs: Sequence[pool.Job], says: str) -> str:
     load = sum(length_s * wide for _, length_s, wide in jobs) / (jobs[-1][0] - jobs[0][0])
     lines = [f"{len(jobs)} jobs of {says}; they ask for {load:.0f} GPUs on average"]
     for gpus in dict.fromkeys(one.gpus for one in found):
-        bound = pool.bound_s(jobs, gpus)
+        bound = bound_s(jobs, gpus)
         lines.append(f"{gpus} GPUs; no schedule's mean completion is below {bound:.0f} s")
         lines.append(f"{'':<28}{'completion':>11}{'p99 wait':>10}{'longest':>10}{'stops':>7}"
                      f"{'took':>8}   reference")  # fmt: skip
@@ -185,7 +186,7 @@ def main() -> int:
         return 2
     found = rows(options, jobs)
     if options.json:
-        bounds = {gpus: pool.bound_s(jobs, gpus) for gpus in options.gpus}
+        bounds = {gpus: bound_s(jobs, gpus) for gpus in options.gpus}
         print(json.dumps({"rows": [asdict(one) for one in found], "bound_s": bounds}, indent=1))
     else:
         print(as_text(found, jobs, says))

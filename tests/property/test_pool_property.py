@@ -11,6 +11,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 
 import philly_jobs
 import philly_pool as pool
+from philly_figures import bound_s, figures
 
 GPUS = 8
 
@@ -50,8 +51,8 @@ def test_the_pool_gives_what_there_is_and_leaves_no_job_without_an_end(policy: s
             assert task.began is not None and task.began >= at
             assert task.ended is not None
             assert task.ran_s == pytest.approx(length_s + 7.0 * task.stops)
-        found = pool.figures(tasks)
-        assert found.completion_s >= pool.bound_s(asked, GPUS) - pool.CLOSE
+        found = figures(tasks)
+        assert found.completion_s >= bound_s(asked, GPUS) - pool.CLOSE
 
 
 @pytest.mark.parametrize("policy", ["las", "srsf+restart", "whale, displacing+restart"])
@@ -76,5 +77,5 @@ def test_the_limit_is_a_part_of_all_the_work_that_is_here() -> None:
 
 
 def test_the_bound_is_that_of_one_machine_as_fast_as_all() -> None:
-    assert pool.bound_s([(0.0, 10.0, 1)], 4) == 10.0
-    assert pool.bound_s([(0.0, 8.0, 4), (0.0, 8.0, 4)], 4) == 12.0
+    assert bound_s([(0.0, 10.0, 1)], 4) == 10.0
+    assert bound_s([(0.0, 8.0, 4), (0.0, 8.0, 4)], 4) == 12.0

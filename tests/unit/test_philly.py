@@ -14,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 import philly
 import philly_jobs
 import philly_pool as pool
+from philly_figures import bound_s, figures
 
 BESIDE = Path(__file__).parents[3] / "shared" / "data"
 FOLDER = Path(os.environ.get("CLOUDWHALE_TRACES", BESIDE))
@@ -32,7 +33,7 @@ def first_jobs() -> Sequence[pool.Job]:
 @needs_trace
 @pytest.mark.parametrize("policy", ["fit-first", "sjf", "sgf", "srtf", "srsf"])
 def test_a_baseline_comes_within_two_percent_of_the_reference(policy: str) -> None:
-    found = pool.figures(pool.play(first_jobs(), 480, pool.RULES[policy]()))
+    found = figures(pool.play(first_jobs(), 480, pool.RULES[policy]()))
     ours = (found.completion_s, found.wait_p99_s, found.wait_max_s)
     assert ours == pytest.approx(philly.REFERENCE[480][policy], rel=0.02)
 
@@ -42,7 +43,7 @@ def test_a_baseline_comes_within_two_percent_of_the_reference(policy: str) -> No
 def test_the_whale_meets_all_its_bars_at_once(policy: str) -> None:
     one = philly.row(policy, first_jobs(), 480, 300.0)
     assert philly.within([one])
-    assert one.completion_s >= pool.bound_s(first_jobs(), 480)
+    assert one.completion_s >= bound_s(first_jobs(), 480)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -51,9 +52,9 @@ def test_on_made_traces_the_limits_shorten_the_longest_wait_and_the_mean_stays_b
 ) -> None:
     made = philly_jobs.synthetic(seed, 1500, 64)
     least_work = pool.InOrder(lambda task: task.work, reserve=True)
-    whale = pool.figures(pool.play(made, 64, philly.WHALES["whale"]()))
-    free = pool.figures(pool.play(made, 64, least_work))
-    fifo = pool.figures(pool.play(made, 64, pool.RULES["fifo"]()))
+    whale = figures(pool.play(made, 64, philly.WHALES["whale"]()))
+    free = figures(pool.play(made, 64, least_work))
+    fifo = figures(pool.play(made, 64, pool.RULES["fifo"]()))
     assert whale.completion_s < fifo.completion_s
     assert whale.wait_max_s <= 1.05 * free.wait_max_s
 
