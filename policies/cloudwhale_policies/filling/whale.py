@@ -58,7 +58,7 @@ CHOOSY = 1.5
 """So many times the pods for which only some models will do are expected, the others less.
 
 A node that was kept for one that does not come serves others; nothing serves one that finds its
-model taken. Chosen on streams drawn from the mix of openb's `gpuspec33`: 1 fills a point less there.
+model taken. Chosen on streams drawn from the mix of openb's `gpuspec33`: 1 fills a point less.
 """
 
 
