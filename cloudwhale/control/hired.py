@@ -97,7 +97,7 @@ def _listed(rental: Rental, machine: Machine | None, now: Instant) -> Iterable[e
     if rental.state is RentalState.RESERVED:
         return _launched(rental, machine, now)
     if machine.state == "gone":
-        return _gone(rental, machine.billed_to or now, now)
+        return _gone(rental, _billed_to(machine, now), now)
     if machine.state == "stopping" and rental.state is RentalState.READY:
         return _warned(rental, now)
     return ()
@@ -108,7 +108,12 @@ def _ended(rental: Rental, machine: Machine | None, now: Instant) -> Iterable[e.
         return ()
     if machine is not None and machine.state != "gone":
         return ()  # the next looks will see it go
-    return _gone(rental, now if machine is None else machine.billed_to or now, now)
+    return _gone(rental, now if machine is None else _billed_to(machine, now), now)
+
+
+def _billed_to(machine: Machine, now: Instant) -> Instant:
+    """Return when a bill ended; now, where the provider does not say."""
+    return now if machine.billed_to is None else machine.billed_to
 
 
 def _launched(rental: Rental, machine: Machine, now: Instant) -> Iterator[e.Event]:

@@ -32,7 +32,9 @@ class Reading:
     def __init__(self, world: World, now: Instant) -> None:
         self._jobs = dict(world.jobs)
         self._nodes = dict(world.nodes)
-        self._gone = {rental.node for rental in world.rentals.values() if rental.ended_at}
+        self._gone = {
+            rental.node for rental in world.rentals.values() if rental.ended_at is not None
+        }
         """Rented machines that are no more: what they said last brings none back."""
         self._now = now
         self.fence = 0

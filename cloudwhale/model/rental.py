@@ -70,10 +70,5 @@ class Rental(Value):
     is_fixed: bool = False
     """Its provider does not move its stop."""
 
-    @property
-    def is_on_its_way(self) -> bool:
-        """Say whether it is not there yet."""
-        return self.state in ON_ITS_WAY
-
 
 ON_ITS_WAY = frozenset({RentalState.RESERVED, RentalState.REQUESTED, RentalState.BOOTING})

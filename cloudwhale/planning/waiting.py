@@ -116,7 +116,7 @@ def _waits(
         running=tuple(_running(profile, ready)),
         devices={name: float(len(node.facts.devices) or 1) for name, node in ready.items()},
         free={name: _free(profile.free[name]) for name in ready if name in profile.free},
-        ended_s=tuple(chain.from_iterable(world.durations.values())),
+        ended_s=tuple(chain.from_iterable(times for _, times in sorted(world.durations.items()))),
     )
 
 

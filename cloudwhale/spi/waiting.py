@@ -65,7 +65,7 @@ class Waits:
     free: Mapping[str, float]
     """What is free of it now."""
     ended_s: Sequence[Seconds] = field(default_factory=tuple[Seconds, ...])
-    """How long jobs have run that have ended, newest last: what can be learned of lengths."""
+    """How long jobs have run that have ended, by project and name, newest last in each."""
 
 
 @dataclass(frozen=True, slots=True)

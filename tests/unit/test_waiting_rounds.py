@@ -83,6 +83,14 @@ def test_a_policy_that_needs_quotes_is_not_asked_without_any_and_another_is() ->
     assert len(asked.shown) == 1 and unasked.shown == []
 
 
+def test_what_has_ended_is_shown_in_one_order_whatever_ended_first() -> None:
+    times = {("b", "x"): (1.0, 2.0), ("a", "y"): (3.0,)}
+    policy = Says()
+    for durations in (times, dict(reversed(times.items()))):
+        a_round(policy, a_trainer("x"), durations=durations)
+    assert [waits.ended_s for waits in policy.shown] == [(3.0, 1.0, 2.0)] * 2
+
+
 @pytest.mark.parametrize(("at", "look"), [(120.0, 120.0), (9000.0, 300.0), (None, 300.0)])
 def test_a_wait_is_looked_at_again_at_its_start_and_every_five_minutes(
     at: float | None, look: float

@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 
 from cloudwhale.model.gpus import canonical, variants
@@ -60,8 +60,6 @@ class Format:
     """All that there are; None: others are passed over."""
     in_order: bool = True
     """Whether rows stand in the order of their times."""
-    untimed: str = field(default="", kw_only=True)
-    """What to say of a file of this kind that lacks the columns of times."""
 
 
 def format_of(columns: Sequence[str], file: str) -> Format:

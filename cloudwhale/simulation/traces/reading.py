@@ -86,7 +86,7 @@ class _Reader:
 
     def _take(self, one: Row) -> None:
         arrival = self.kind.arrival(one)
-        column = self.kind.needed[0] if self.kind.name != "philly" else "submit_s"
+        column = self.kind.needed[0]
         earlier = self.seen.get(arrival.job)
         if earlier is not None:
             raise one.fault(
