@@ -36,6 +36,7 @@ class Option:
     offer: Offer
     runs_s: Seconds
     """Expected there, boot left out."""
+    price_usd_h: MicroUsd
     cost: MicroUsd
     """Expected, boot and billing minimum included."""
 
@@ -56,7 +57,7 @@ class Rented:
         )
 
 
-class Market:
+class Stock:
     """What a round can rent; offers that fit are found once for all jobs that ask alike."""
 
     def __init__(self, world: World, durations: Durations) -> None:
@@ -73,7 +74,7 @@ class Market:
             price, runs_s = offer.price_usd_h, run_s(job, model, 0, self.durations)
             if price is not None:
                 cost = _expected_cost(offer, price, runs_s)
-                found.append(Option(offer, runs_s, cost))
+                found.append(Option(offer, runs_s, price, cost))
         return sorted(found, key=lambda option: (option.cost, option.offer.id))
 
     def _fitting(self, job: Job) -> list[tuple[Offer, str | None]]:
@@ -122,7 +123,7 @@ def quotes(world: World, jobs: Iterable[Job], durations: Durations) -> Mapping[s
     """
     if not world.offers:
         return {}
-    market, found = Market(world, durations), dict[str, Quote]()
+    stock, found = Stock(world, durations), dict[str, Quote]()
     waking = _waking(world)
     for job in jobs:
         account = world.accounts.get(job.run)
@@ -130,8 +131,8 @@ def quotes(world: World, jobs: Iterable[Job], durations: Durations) -> Mapping[s
             continue
         if any(isinstance(fit(spec_of(job), free), Placement) for free in waking):
             continue
-        for option in market.options(job):
-            if not isinstance(market.refusal(job, option, account), Refusal):
+        for option in stock.options(job):
+            if not isinstance(stock.refusal(job, option, account), Refusal):
                 found[job.id] = _quote(option)
                 break
     return found
@@ -146,7 +147,7 @@ def _quote(option: Option) -> Quote:
     offer = option.offer
     return Quote(
         cost_usd=float(usd(option.cost)),
-        usd_h=float(usd(offer.price_usd_h or NOTHING)),
+        usd_h=float(usd(option.price_usd_h)),
         done_s=offer.boot_s + option.runs_s,
     )
 
@@ -158,10 +159,10 @@ def unaffordable(world: World, jobs: Iterable[Job], durations: Durations) -> Map
     """
     if not world.offers:
         return {}
-    market, found = Market(world, durations), dict[str, Reason]()
+    stock, found = Stock(world, durations), dict[str, Reason]()
     for job in jobs:
-        for option in market.options(job)[:1]:
-            no = market.refusal(job, option, world.accounts.get(job.run))
+        for option in stock.options(job)[:1]:
+            no = stock.refusal(job, option, world.accounts.get(job.run))
             if isinstance(no, Refusal):
                 found[job.id] = _told(no, option.offer.id)
     return found
@@ -179,8 +180,8 @@ def rentals(
     """
     if not leaving or rent is None:
         return Rented()
-    market = Market(world, durations)
-    wanted = {job.id: _Wanted(job, market.options(job)) for job, _ in leaving}
+    stock = Stock(world, durations)
+    wanted = {job.id: _Wanted(job, stock.options(job)) for job, _ in leaving}
     accounts = dict(world.accounts)
     steps: list[p.Step] = []
     refused: dict[str, Reason] = {}
@@ -189,7 +190,7 @@ def rentals(
         made = _rental(world, choice.offer, mine, f"rent-{world.version}-{number}")
         if made is None:
             continue  # what it chose fits nobody: they wait
-        no = _refusal(market, made, mine, accounts.get(made.payer))
+        no = _refusal(stock, made, mine, accounts.get(made.payer))
         if no is not None:
             refused |= dict.fromkeys(made.jobs, _told(no, made.offer))
             continue
@@ -232,13 +233,16 @@ def _rental(world: World, offer: str, mine: Sequence[_Wanted], name: str) -> Ren
     taken, jobs = options[0].offer, [one.job for one in mine]
     needed_s = taken.boot_s + max(option.runs_s for option in options)
     lease = lease_until(1, world.now, needed_s, landing_s(jobs))
+    worst = worst_cost(taken, world.now, lease.stop_at)
+    if worst is None:
+        return None
     return Rental(
         id=name,
         node=name,
         payer=jobs[0].run,
         offer=offer,
         lease=lease,
-        reserved=worst_cost(taken, world.now, lease.stop_at) or NOTHING,
+        reserved=worst,
         taken=taken,
         jobs={job.id: job.spec.project for job in jobs},
         reserved_at=world.now,
@@ -246,12 +250,12 @@ def _rental(world: World, offer: str, mine: Sequence[_Wanted], name: str) -> Ren
 
 
 def _refusal(
-    market: Market, made: Rental, mine: Sequence[_Wanted], account: Account | None
+    stock: Stock, made: Rental, mine: Sequence[_Wanted], account: Account | None
 ) -> Refusal | None:
     for one in mine:
         if (no := bounded(one.job, made.reserved)) is not None:
             return no
-    forecast = finishing(market.world, made.payer, market.durations)
+    forecast = finishing(stock.world, made.payer, stock.durations)
     return admitted(account, made.payer, made.reserved, forecast, anew=True)
 
 

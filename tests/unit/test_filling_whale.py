@@ -12,7 +12,7 @@ from cloudwhale_policies.filling.board import Seats
 from cloudwhale_policies.filling.fragmentation import Fgd, Fragmentation
 from cloudwhale_policies.filling.learned_waste import KNOTS, Seen, Waste, learned
 from cloudwhale_policies.filling.menu import Menu, menu_of
-from cloudwhale_policies.filling.prices import Free, Market
+from cloudwhale_policies.filling.prices import Free, Programme
 from cloudwhale_policies.filling.rehearsal import scenes
 from cloudwhale_policies.filling.whale import Practice, Weights, Whale
 
@@ -87,12 +87,12 @@ def test_fgd_takes_the_first_node_when_whole_scores_are_equal() -> None:
 def test_what_is_scarce_has_a_price_and_what_is_plenty_has_none() -> None:
     other = Shape(cpu_milli=10_000, memory_mib=65536, gpus=1, model="V100")
     menu = a_menu({whole(models="V100"): 1, whole(): 1}, ONE, other)
-    market = Market(menu)
+    programme = Programme(menu)
     each = np.array([10_000.0, 10_000.0])
     coming = np.zeros(2)
     coming[menu.models.all(axis=1)] = 0.5
     coming[~menu.models.all(axis=1)] = 2.0
-    prices = market.prices(Free(each, each, np.array([1000.0, 1000.0])), coming)
+    prices = programme.prices(Free(each, each, np.array([1000.0, 1000.0])), coming)
     assert prices is not None
     assert [kind.model for kind in menu.kinds] == ["T4", "V100"]
     assert prices.gpu == pytest.approx([0.0, 1.0], abs=1e-3)
@@ -104,7 +104,7 @@ def test_what_is_scarce_has_a_price_and_what_is_plenty_has_none() -> None:
 def test_cpu_has_a_price_where_it_runs_out_first() -> None:
     menu = a_menu({whole(cpu=2000): 1}, ONE)
     one = np.array([1000.0])
-    prices = Market(menu).prices(Free(4 * one, 90 * one, 9 * one), np.array([50.0]))
+    prices = Programme(menu).prices(Free(4 * one, 90 * one, 9 * one), np.array([50.0]))
     assert prices is not None
     # A pod of 2000 CPU milli brings 1000 GPU milli.
     assert prices.cpu == pytest.approx([0.5], abs=1e-3)

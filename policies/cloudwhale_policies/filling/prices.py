@@ -77,7 +77,7 @@ class Basket:
         return np.bincount(self.number, weights=each, minlength=self.size).astype(np.float64)
 
 
-class Market:
+class Programme:
     """The linear programme that fills what is free with what usually comes; solved ever again.
 
     It places numbers of pods of a demand on kinds of nodes so that most GPU is occupied. Pods

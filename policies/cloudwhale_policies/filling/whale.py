@@ -13,7 +13,7 @@ from cloudwhale_policies.filling.fits import CPU_MOST, GPU_MOST
 from cloudwhale_policies.filling.fragmentation import Fragmentation
 from cloudwhale_policies.filling.learned_waste import Waste, joined, learned
 from cloudwhale_policies.filling.menu import Floats, Menu, menu_of
-from cloudwhale_policies.filling.prices import Free, Market
+from cloudwhale_policies.filling.prices import Free, Programme
 from cloudwhale_policies.filling.rehearsal import Scene, rehearsed, scenes
 
 
@@ -127,7 +127,7 @@ class WhaleChooser:
         self._board = board
         self._menu = rule.menu
         self._weight = rule.weights.price
-        self._market = Market(rule.menu)
+        self._programme = Programme(rule.menu)
         self._capacity = GPU_MILLI * sum(shape.gpus for shape in shapes)
         self._arrived = 0
         self._pods = 0
@@ -135,7 +135,7 @@ class WhaleChooser:
     def choose(self, demand: Demand, left: Left) -> Seat | None:
         """Return the seat that strands least, or None when there is none."""
         if self._pods % EVERY_PODS == 0:
-            prices = self._market.prices(self._free(left), self._coming())
+            prices = self._programme.prices(self._free(left), self._coming())
             if prices is not None:
                 worth = prices.of(self._menu)[:, self._board.kinds]
                 self._board.extra = self._weight * worth
