@@ -12,6 +12,7 @@ from cloudwhale.model.units import Instant, MicroUsd
 from cloudwhale.model.world import World
 from cloudwhale.planning.decided import events_of
 from cloudwhale.planning.keeping import settled
+from cloudwhale.planning.leasing import STOP_AFTER_S
 from cloudwhale.planning.ledger import STOP_LAG_S
 from cloudwhale.spi.errors import CloudwhaleError, Denied, TryAnother
 from cloudwhale.spi.provider import Machine
@@ -147,7 +148,9 @@ def _extended(rental: Rental, answer: Extended, now: Instant) -> Iterator[e.Even
         fixed = rental.but(renewal=None, reserved=left, is_fixed=True)
         yield e.RentalChanged(at=now, rental=fixed)
     else:
-        lease = renewal.lease.but(stop_at=answer.stop_at)
+        # What runs there has landed before a stop that is sooner than the one that was asked for.
+        away_until = min(renewal.lease.away_until, answer.stop_at - STOP_AFTER_S)
+        lease = renewal.lease.but(away_until=away_until, stop_at=answer.stop_at)
         yield e.RentalChanged(at=now, rental=rental.but(renewal=None, lease=lease))
 
 

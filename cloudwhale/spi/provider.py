@@ -76,7 +76,10 @@ class Provider(Protocol):
         ...
 
     def extend(self, machine: str, stop_at: Instant) -> Instant | Literal["fixed"]:
-        """Move the provider's own stop; return the stop now in force, or that it is fixed."""
+        """Move the provider's own stop; return the stop now in force, or that it is fixed.
+
+        It is never later than was asked for: for that time no money is set aside.
+        """
         ...
 
     def terminate(self, machine: str) -> None:

@@ -31,7 +31,9 @@ MACHINE = Machine(id="m-1", node="rent-1-1", state="starting", owned=False, bill
 GONE = MACHINE.model_copy(update={"state": "gone", "billed_to": 50.0})
 BOOTING = RENTAL.but(state=RentalState.BOOTING, machine="m-1", requested_at=1.0)
 READY, DRAINING = (BOOTING.but(state=state) for state in (RentalState.READY, RentalState.DRAINING))
-RENEWAL = Renewal(lease=LEASE.but(number=2, stop_at=2000.0), reserved=MicroUsd(500_000))
+RENEWAL = Renewal(
+    lease=LEASE.but(number=2, away_until=1880.0, stop_at=2000.0), reserved=MicroUsd(500_000)
+)
 
 
 def world(of: Rental) -> World:
@@ -77,6 +79,14 @@ def test_an_extension_is_the_lease_that_the_provider_says() -> None:
     assert lease.lease.stop_at == 1900.0 and lease.renewal is None
     assert hired(asked).told("rent-1-1", Extended(1, 1900.0)) == ()
     assert hired(READY).told("rent-1-1", Extended(2, 1900.0)) == ()
+
+
+def test_a_stop_that_is_moved_less_far_than_was_asked_for_is_landed_before() -> None:
+    asked = READY.but(renewal=RENEWAL)
+    (less,) = after(hired(asked).told("rent-1-1", Extended(2, RENEWAL.lease.stop_at - 60.0)))
+    assert less.lease.away_until == RENEWAL.lease.away_until - 60.0
+    (all_of_it,) = after(hired(asked).told("rent-1-1", Extended(2, RENEWAL.lease.stop_at)))
+    assert all_of_it.lease == RENEWAL.lease
 
 
 @pytest.mark.parametrize("denied", [False, True])
