@@ -21,6 +21,8 @@ from cloudwhale.planning.refusals import Verdict
 from cloudwhale.planning.renting import Rented, quotes, rentals, unaffordable
 from cloudwhale.spi.waiting import Quote
 
+TOLD_OF_ITS_LOSS = (Code.RECOVERING, Code.NODE_LOST, Code.MACHINE_GONE)
+
 # The numbers in the reason of a waiting job move with every job that ends. For the head of the
 # queue they are kept current; further back only a changed code is worth an event.
 HEAD_OF_QUEUE = 20
@@ -153,7 +155,7 @@ _RECOVERING = Reason(
 
 
 def _recovering_is_news(job: Job) -> bool:
-    return job.reason is None or job.reason.code not in (Code.RECOVERING, Code.NODE_LOST)
+    return job.reason is None or job.reason.code not in TOLD_OF_ITS_LOSS
 
 
 def _is_news(job: Job, reason: Reason, *, keep_numbers: bool) -> bool:
