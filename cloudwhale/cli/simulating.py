@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from cloudwhale.cli.exits import Exit, WrongUsage
+from cloudwhale.cli.exits import Bug, Exit, WrongUsage
 from cloudwhale.cli.interrupts import Interrupts
 from cloudwhale.cli.output import document_or, is_terminal, stderr_paper
 from cloudwhale.cli.simulate_asked import SimulateOptions, bench_of, policies_of, seeds_of
@@ -13,7 +13,7 @@ from cloudwhale.cli.simulate_progress import Progress
 from cloudwhale.cli.simulate_view import Outcome, document, shown
 from cloudwhale.reporting.figures import counted, money
 from cloudwhale.simulation.traces.named import is_named, split_name
-from cloudwhale.simulation.trials import Bench, Todo, Trial, bounds_of, trials
+from cloudwhale.simulation.trials import Bench, Todo, Trial, TrialFailed, bounds_of, trials
 
 
 def simulate(options: SimulateOptions) -> int:
@@ -25,7 +25,10 @@ def simulate(options: SimulateOptions) -> int:
     seeds = seeds_of(options.seeds, is_drawn=bench.is_drawn)
     todo = [Todo(name, seed) for seed in seeds for name in names]
     with Interrupts() as interrupts:
-        found = list(_played(bench, todo, interrupts))
+        try:
+            found = list(_played(bench, todo, interrupts))
+        except TrialFailed as error:
+            raise Bug(str(error)) from error
         stopped_by = interrupts.pending
     found.sort(key=lambda one: (names.index(one.contestant), one.seed))
     outcome = Outcome(

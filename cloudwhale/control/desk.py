@@ -117,6 +117,7 @@ def policies(settings: Settings) -> Policies:
             strict=settings.strict,
             preempt=settings.preempt,
             displace=settings.displace or order.displaces,
+            classless=order.displaces,
             restart_s=settings.restart_s,
             preempt_after_s=settings.preempt_after_s,
             value_usd_h=settings.value_usd_h,

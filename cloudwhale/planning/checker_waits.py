@@ -70,9 +70,11 @@ def victims(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
 def not_in_vain(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
     """Whoever gives way does so for a waiting job that its node could take, of a higher class.
 
-    Where an order displaces, one of its own class will do.
+    Where an order displaces, one of its own class will do; where it knows no classes, any.
     """
     above = 0 if rules.displace else 1
+    if rules.displace and rules.classless:
+        above = -len(CLASS_STARTS)
     waiting = [job for job in _promised_to(plan, world) if job.state.value == "pending"]
     placed = {step.job for step in plan.steps if isinstance(step, p.Place)}
     for step in _stops(plan):
@@ -191,8 +193,12 @@ def _may_be_on(node: Node, job: Job) -> bool:
         and (spec.market == "auto" or (spec.market == "local") == node.owned)
         and ("container" if spec.image else "process") in facts.runtimes
         and spec.nodes == 1
-        and ("/" in facts.mounts or set(spec.mounts) <= set(facts.mounts))
+        and all(any(_lies_in(path, mount) for mount in facts.mounts) for path in spec.mounts)
     )
+
+
+def _lies_in(path: str, mount: str) -> bool:
+    return f"{path.rstrip('/')}/".startswith(f"{mount.rstrip('/')}/")
 
 
 def _is_open(device: Device, job: Job, there: list[tuple[Job, tuple[str, ...]]]) -> bool:

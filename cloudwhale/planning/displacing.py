@@ -1,6 +1,6 @@
 """Who is stopped for whom inside an order: who runs is ranked with who waits."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
@@ -13,8 +13,9 @@ from cloudwhale.planning.inventory import Free, Reservation
 from cloudwhale.planning.preempting import LEAST_S, PAYS, GivesWay
 from cloudwhale.planning.queue import earliest
 from cloudwhale.planning.releases import Profile, Whole, asked
+from cloudwhale.planning.reserving import kept_for
 from cloudwhale.planning.rules import Rules
-from cloudwhale.spi.policy import Order, Queueing
+from cloudwhale.spi.policy import Order, Queueing, priority_class
 
 CPU_JOB = 0.1
 """Devices that a job without any counts for."""
@@ -31,6 +32,15 @@ class Displaced:
     """Ids of those whose room is being made."""
     look_again_at: Instant | None = None
 
+    def in_earnest(self, placed: Collection[str]) -> tuple[GivesWay, ...]:
+        """Return who gives way now that some have a place; `placed`: ids of those jobs.
+
+        The match may find room where the walk along the line found none. Then nobody stops on the
+        node: whom the others there wait for is looked at anew, with that job on its place.
+        """
+        spared = {way.node for way in self.gives_way if way.job.id in placed}
+        return tuple(way for way in self.gives_way if way.node not in spared)
+
     def is_told(self, job: Job) -> bool:
         """Say whether the job knows already that room is being made for it."""
         told = job.reason is not None and job.reason.code is Code.MAKES_ROOM
@@ -44,6 +54,8 @@ class Standing:
     order: Order
     known: Queueing
     rules: Rules
+    at_last: frozenset[str] = frozenset()
+    """Ids of those that a whole node is kept for: nobody else is brought onto that."""
 
 
 def displaced(line: Iterable[Job], standing: Standing, profile: Profile, whole: Whole) -> Displaced:
@@ -83,6 +95,15 @@ def may_go(job: Job, rules: Rules, now: Instant) -> bool:
     )
 
 
+def may_go_for(victim: Job, job: Job, rules: Rules) -> bool:
+    """Say whether a running job that stands behind a waiting one may be stopped for that.
+
+    Not for one of a lower class that only age has put first, unless the order knows no classes.
+    """
+    own, other = priority_class(job.spec.priority), priority_class(victim.spec.priority)
+    return rules.classless or own >= other
+
+
 def lost_s(job: Job, now: Instant) -> Seconds:
     """Return how much of its work a job would do again: nothing when it saves as it is asked."""
     if job.spec.checkpoint is not None:
@@ -110,8 +131,10 @@ class _Walk:
             jobs.sort(key=lambda job: self.rank[job.id])
         self.found: list[GivesWay] = []
         self.coming: list[tuple[Job, str, Placement]] = []
-        self.refused: set[str] = set()
-        """Demands that got nothing: who asks for the same later gets nothing either."""
+        self.drained = ""
+        """The node that takes nobody but one who has waited for too long."""
+        self.refused: set[tuple[str, int]] = set()
+        """Demands, by class, that got nothing: who asks for the same later gets nothing either."""
 
     def _enter(self, job: Job) -> None:
         place = job.placement
@@ -124,9 +147,10 @@ class _Walk:
 
     def take(self, job: Job) -> None:
         """Let a waiting job take room that is or becomes free, else that of others behind it."""
-        if job.demand in self.refused:
+        if _kind(job) in self.refused:
             return
-        spec, nodes = asked(job), self.whole.nodes(job)
+        spec = asked(job)
+        nodes = [name for name in self.whole.nodes(job) if name != self.drained]
         for name in nodes:
             where = fit(spec, self.here[name])
             if isinstance(where, Placement):
@@ -157,7 +181,8 @@ class _Walk:
                 key = (-highest, sum(map(self._cost, victims)), name)
                 best = (key, victims) if best is None or key < best[0] else best
         if best is None:
-            self.refused.add(job.demand)
+            self.refused.add(_kind(job))
+            self._drain_for(job)
             return
         (_, cost_s, node), victims = best
         for victim in victims:
@@ -169,12 +194,24 @@ class _Walk:
         self._comes(job, node, where)
         self.found.append(GivesWay(job, node, victims, cost_s, None))
 
+    def _drain_for(self, job: Job) -> None:
+        if self.drained or job.id not in self.standing.at_last:
+            return
+        making = {node for _, node, _ in self.coming}
+        kept = kept_for((job,), self.standing.at_last, self.profile, self.whole, making)
+        self.drained = "" if kept is None else kept.reservation.node
+
     def _last_that_suffice(self, job: Job, node: str) -> tuple[Job, ...]:
         """Return the running jobs behind this one whose room it needs; empty: they have too little.
 
         From the last on until it fits; then whoever stands first stays if it fits all the same.
         """
-        behind = [v for v in self.movable.get(node, ()) if self.rank[v.id] > self.rank[job.id]]
+        rank, rules = self.rank, self.standing.rules
+        behind = [
+            victim
+            for victim in self.movable.get(node, ())
+            if rank[victim.id] > rank[job.id] and may_go_for(victim, job, rules)
+        ]
         spec = asked(job)
         free, gone = self.soon[node], list[Job]()
         while behind:
@@ -233,6 +270,10 @@ class _Walk:
             change_s = self.standing.order.next_change_s(job, self.standing.known)
             if change_s is not None:
                 yield now + max(change_s, 1e-3)
+
+
+def _kind(job: Job) -> tuple[str, int]:
+    return job.demand, priority_class(job.spec.priority)
 
 
 def _ranks(jobs: Iterable[Job], standing: Standing) -> Mapping[str, int]:

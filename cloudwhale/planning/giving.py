@@ -17,7 +17,7 @@ from cloudwhale.planning.inventory import Reservation, free_capacity
 from cloudwhale.planning.packing import Packed, Packing, pack
 from cloudwhale.planning.policies import Policies
 from cloudwhale.planning.preempting import GivesWay, Preempting, who_gives_way
-from cloudwhale.planning.promising import Promised, promised
+from cloudwhale.planning.promising import Promised, beside, promised
 from cloudwhale.planning.queue import earliest
 from cloudwhale.planning.refusals import Verdict
 from cloudwhale.planning.releases import Profile, Whole
@@ -81,7 +81,7 @@ def matched(
         first = chain.from_iterable(said.classes)
         kept = kept_for(first, line.old.at_last, before, whole, reserved)
     if kept is not None:
-        reserved[kept.reservation.node] = kept.reservation
+        reserved[kept.reservation.node] = beside(kept.reservation, room, before, whole, reserved)
     given = Packing(
         now=world.now, free=before.free, running=before.running, score=policies.score,
         durations=before.durations, weights=rules.weights, reserved=reserved, strict=line.strict,
@@ -95,10 +95,11 @@ def matched(
     if rules.preempt and not line.displaces:
         nowhere = _nowhere(packed, room)
         made = who_gives_way(nowhere, rules.preempt_after_s, after, whole, reserved)
+    displacing = line.shown.in_earnest({job.id for job, _ in packed.places})
     return Matched(
         places=_not_held(packed, held),
         holds=held,
-        gives_way=(*made.gives_way, *line.shown.gives_way),
+        gives_way=(*made.gives_way, *displacing),
         refused=tuple(_refused(packed, line)),
         reserved=None if kept is None else (kept.reservation.job, kept.says),
         first=frozenset(job.id for job in line.old.first),
@@ -135,7 +136,7 @@ def _line(
     said = waited(classes, world, before, whole, Saying(policies, quotes, at_once))
     shown = Displaced()
     if displaces:
-        standing = Standing(order, known, rules)
+        standing = Standing(order, known, rules, old.at_last)
         shown = displaced(chain.from_iterable(said.classes), standing, before, whole)
     reserved = {**waiting.reserved, **room.reserved, **shown.reserved}
     return _Line(

@@ -1,7 +1,7 @@
 """The room that others have given way for: it goes to nobody but those it was promised to."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from cloudwhale.model.job import Job, Placement
 from cloudwhale.model.reason import Code
@@ -41,6 +41,30 @@ def promised(ready: Iterable[Job], profile: Profile, whole: Whole) -> Promised:
             first.append(job)
             waits.append(job.id)
     return Promised(tuple(first), reserved, frozenset(waits))
+
+
+def beside(
+    kept: Reservation, room: Promised, profile: Profile, whole: Whole, taken: Collection[str]
+) -> Reservation:
+    """Return a reservation that lets those in who have been made room for, and go nowhere else.
+
+    Others have stopped for them: they would stop again and again if it kept them out. `taken`:
+    nodes that are kept for others.
+    """
+    free, left = profile.free[kept.node], kept.left
+    for job in room.first:
+        nodes = whole.nodes(job)
+        if job.id in {kept.job, *room.waits} or kept.node not in nodes:
+            continue
+        spec = asked(job)
+        elsewhere = (name for name in nodes if name != kept.node and name not in taken)
+        if any(isinstance(fit(spec, profile.free[name]), Placement) for name in elsewhere):
+            continue
+        placement = fit(spec, free)
+        if isinstance(placement, Placement):
+            free = free.less(job.wants, placement)
+            left = left.more(job.wants, placement)
+    return replace(kept, left=left)
 
 
 def _coming(job: Job, node: str, profile: Profile) -> Reservation | None:

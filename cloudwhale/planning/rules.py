@@ -47,6 +47,8 @@ class Rules(Value):
     """Whether jobs may be stopped for those of a higher class."""
     displace: bool = False
     """Whether jobs may be stopped for others of their class that stand before them."""
+    classless: bool = False
+    """Whether they may be stopped for those of a lower class too: the order alone says who goes."""
     restart_s: Seconds = 60.0
     """What stopping, placing and restoring a job is expected to cost it."""
     preempt_after_s: Seconds = 60.0

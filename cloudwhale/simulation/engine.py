@@ -39,11 +39,27 @@ MISSED_BEATS = 10.0  # a lease is as many heartbeats, and never less than in pro
 TRY_AGAIN_S: Seconds = 1.0  # a store that takes no writes is tried again so soon
 
 
-class PlanRefused(Exception):
-    """The checker found a fault in a plan: the play means nothing."""
+class BrokenOff(Exception):
+    """A play means nothing from here on; its text says why."""
+
+    def __init__(self, says: str, after_s: Seconds, number: int) -> None:
+        super().__init__(says, after_s, number)  # simpy makes it anew from these
+        self.says = says
+        self.after_s = after_s
+        """Since the play began."""
+        self.number = number
+        """Of the round."""
+
+    def __str__(self) -> str:
+        """Return why."""
+        return self.says
 
 
-class Stuck(Exception):
+class PlanRefused(BrokenOff):
+    """The checker found a fault in a plan."""
+
+
+class Stuck(BrokenOff):
     """The planner makes one plan after another at the same instant."""
 
 
@@ -268,10 +284,14 @@ class Engine:
                 self._again_at = self.now + TRY_AGAIN_S
                 return
             if raised.controller.incident:
-                raise PlanRefused(raised.controller.incident)
+                raise PlanRefused(raised.controller.incident, *self._where(raised))
             if not (self._mail or self._effects.has_ended) and raised.controller.is_settled:
                 return
-        raise Stuck(f"{TURNS_AT_ONCE} turns at {self.now}")
+        raise Stuck(f"{TURNS_AT_ONCE} turns at {self.now}", *self._where(raised))
+
+    def _where(self, raised: Raised) -> tuple[Seconds, int]:
+        """Return how long the play has lasted, and the number of the round."""
+        return self.now - self.began_at, self.rounds + raised.controller.rounds + 1
 
     # -- what goes wrong ---------------------------------------------------------------------
 

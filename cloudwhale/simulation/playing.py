@@ -16,13 +16,13 @@ from cloudwhale.model.node import Node
 from cloudwhale.model.rental import Rental
 from cloudwhale.model.units import MICRO_PER_USD, Instant, Seconds
 from cloudwhale.model.world import World
-from cloudwhale.simulation.engine import Engine, PlanRefused, Progress, Stuck
+from cloudwhale.simulation.engine import BrokenOff, Engine, PlanRefused, Progress, Stuck
 from cloudwhale.simulation.setting import Arrival, Offered, Setting
 from cloudwhale.spi.store import JobQuery, Told
 
 __all__ = [
-    "Arrival", "Decide", "Offered", "PlanRefused", "Played", "PlayedJob", "Progress", "Setting",
-    "Stay", "Stuck", "play",
+    "Arrival", "BrokenOff", "Decide", "Offered", "PlanRefused", "Played", "PlayedJob", "Progress",
+    "Setting", "Stay", "Stuck", "play",
 ]  # fmt: skip
 
 

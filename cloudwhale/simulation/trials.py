@@ -14,9 +14,19 @@ from cloudwhale.simulation.executing import Physics
 from cloudwhale.simulation.faults import Fault
 from cloudwhale.simulation.lineup import chosen
 from cloudwhale.simulation.metrics import Metrics, metrics, wait_s
-from cloudwhale.simulation.playing import Arrival, Offered, Progress, Setting, Stay, play
+from cloudwhale.simulation.playing import (
+    Arrival,
+    BrokenOff,
+    Offered,
+    PlanRefused,
+    Progress,
+    Setting,
+    Stay,
+    play,
+)
 from cloudwhale.simulation.traces.estimates import Estimates, estimated
 from cloudwhale.simulation.traces.synthetic import Mix, mixed
+from cloudwhale.spi.errors import CloudwhaleError
 
 FOREVER_S: Seconds = 1e10
 """No trace is broken off: what can never run was refused when it was read."""
@@ -77,14 +87,24 @@ class Todo:
     """Its place among all, where it counts its ended jobs."""
 
 
+class TrialFailed(CloudwhaleError):
+    """A play broke off, which is a bug: it says whose, of which seed, when and why."""
+
+
 def trial(bench: Bench, todo: Todo, progress: Callable[[Progress], None] | None = None) -> Trial:
-    """Play one contestant on one seed; `progress` is told of jobs that end."""
+    """Play one contestant on one seed; `progress` is told of jobs that end.
+
+    Raise TrialFailed where a plan breaks a rule of the checker, or the rounds come to no end.
+    """
     jobs = bench.jobs(todo.seed)
     who = chosen(todo.contestant, bench.settings, todo.seed)
     setting = Setting(
         bench.nodes, jobs, bench.physics, FOREVER_S, bench.clouds, bench.faults, bench.budget
     )  # fmt: skip
-    played = play(setting, who, progress=progress)
+    try:
+        played = play(setting, who, progress=progress)
+    except BrokenOff as error:
+        raise _failed(todo, error) from error
     return Trial(
         todo.contestant,
         todo.seed,
@@ -92,6 +112,16 @@ def trial(bench: Bench, todo: Todo, progress: Callable[[Progress], None] | None 
         tuple(sorted(wait_s(one, played.ended_at) for one in played.jobs.values())),
         tuple(sorted(j.completion_s for j in played.jobs.values() if j.completion_s is not None)),
         played.stays,
+    )
+
+
+def _failed(todo: Todo, error: BrokenOff) -> TrialFailed:
+    what = "the checker refuses the plan" if isinstance(error, PlanRefused) else "no end of rounds"
+    return TrialFailed(
+        f"the policy {todo.contestant} broke off on seed {todo.seed} after "
+        f"{error.after_s:.1f} s, in round {error.number}: {what}: {error}",
+        "That is a bug of cloudwhale, or of the policy where that is a plug-in. Report this "
+        "sentence with the command, and the trace and cluster that were played.",
     )
 
 

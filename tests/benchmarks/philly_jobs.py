@@ -27,6 +27,7 @@ STOPS = {**PLAIN, "preempt": True, "preempt_after_s": 0.0, "restart_s": 0.0}
 SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "fifo": {**PLAIN, "order": "fifo", "strict": True},
     "fit-first": {**PLAIN, "order": "fifo"},
+    "easy-backfill": {**PLAIN, "order": "fifo", "wait": "easy"},
     "sjf": {**PLAIN, "order": "sjf"},
     "sgf": {**PLAIN, "order": "sgf"},
     "srtf": {**STOPS, "order": "srtf"},

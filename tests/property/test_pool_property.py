@@ -34,7 +34,9 @@ def ends(tasks: Sequence[pool.Task]) -> Mapping[int, tuple[float, float, int]]:
     }
 
 
-@pytest.mark.parametrize("policy", ["fifo", "fit-first", "sjf", "sgf", "srtf", "srsf", "las"])
+@pytest.mark.parametrize(
+    "policy", ["fifo", "fit-first", "easy-backfill", "sjf", "sgf", "srtf", "srsf", "las"]
+)
 def test_the_house_and_the_pool_start_and_stop_the_same_jobs_at_the_same_times(policy: str) -> None:
     for seed in range(3):
         asked = jobs(seed)

@@ -89,6 +89,14 @@ def gpu_job(share: float = 1.0, gib: float = 0.0, count: int = 1) -> Job:
 
 NOTHING = a_plan()
 
+DISPLACES = RULES.but(displace=True)
+CLASSLESS = DISPLACES.but(classless=True)
+MOUNTS = world(
+    running(), urgent(mounts={"/data-of-others": "/in"}),
+    nodes=[a_node(facts=a_node().facts.but(mounts=("/data",)))],
+)  # fmt: skip
+LIES_IN = replace(MOUNTS, jobs={**MOUNTS.jobs, "high": urgent(mounts={"/data/a": "/in"})})
+
 FAULTS: list[tuple[str, World, p.Plan, Rules]] = [
     # who is stopped for another
     ("victims", world(running(since=NOW - 59), urgent()), GIVES, RULES),
@@ -113,6 +121,9 @@ FAULTS: list[tuple[str, World, p.Plan, Rules]] = [
         a_plan(stop(), told("old")),
         RULES,
     ),
+    ("not-in-vain", world(running(priority=80), urgent(priority=50)), GIVES, DISPLACES),
+    ("not-in-vain", BOTH, a_plan(stop()), CLASSLESS),
+    ("not-in-vain", MOUNTS, GIVES, RULES),
     # holds
     ("holds", BOTH, a_plan(hold(until=NOW)), RULES),
     ("holds", BOTH, a_plan(hold(until=NOW + 3601)), RULES),
@@ -156,6 +167,9 @@ FAULTS: list[tuple[str, World, p.Plan, Rules]] = [
 
 HONEST: list[tuple[World, p.Plan, Rules]] = [
     (BOTH, GIVES, RULES),
+    (LIES_IN, GIVES, RULES),
+    (world(running(priority=80), urgent()), GIVES, DISPLACES),
+    (world(running(priority=80), urgent(priority=50)), GIVES, CLASSLESS),
     (world(urgent()), a_plan(hold(until=NOW + 3600)), RULES),
     (owed(small(resources=wants(cpu=0.5))), a_plan(place("small")), RULES),
     (owed(small()), NOTHING, RULES),

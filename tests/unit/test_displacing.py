@@ -2,6 +2,7 @@
 
 from makers import a_job, a_node, a_world, wants
 
+from cloudwhale.control.desk import policies
 from cloudwhale.model import plan as p
 from cloudwhale.model.job import CheckpointRule, Job, JobState, Placement, Wish
 from cloudwhale.model.reason import Code, Reason
@@ -9,8 +10,9 @@ from cloudwhale.model.world import World
 from cloudwhale.planning.checker import check
 from cloudwhale.planning.planner import Policies, plan
 from cloudwhale.planning.rules import Rules
+from cloudwhale.settings import Settings
 from cloudwhale.spi.policy import Order
-from cloudwhale_policies.fits import FirstFit
+from cloudwhale_policies.fits import BestFit, FirstFit
 from cloudwhale_policies.order import Las, Srsf, Srtf
 from cloudwhale_policies.whale_order import Whale
 
@@ -167,3 +169,47 @@ def test_of_two_nodes_the_one_whose_jobs_stand_last_makes_room() -> None:
         job("new", 50.0, cpu=8.0),
     ]  # fmt: skip
     assert stops(made(a_world(jobs, nodes, now=NOW), Srsf())) == ["late"]
+
+
+def test_an_order_without_classes_stops_whoever_stands_behind() -> None:
+    dear = runs("dear", 5000.0, 8.0, priority=90)
+    cheap = job("cheap", 100.0, cpu=8.0, priority=10)
+    assert stops(made(a_pool(cheap, dear), rules=FREE.but(classless=True))) == ["dear"]
+    assert stops(made(a_pool(cheap, dear))) == []
+    settings = Settings.model_validate({"home": "/nowhere", "order": "srtf"})
+    assert policies(settings).rules.classless
+    whale = Settings.model_validate({"home": "/nowhere", "order": "whale", "displace": True})
+    assert not policies(whale).rules.classless
+
+
+def test_age_puts_nobody_before_those_of_a_higher_class_that_run() -> None:
+    old = job("old", 90_000.0, cpu=8.0, submitted_at=NOW - 5e6, priority=10)
+    assert stops(made(a_pool(old, runs("run", 5000.0, 8.0)), Whale(), COSTLY)) == []
+    low = runs("run", 5000.0, 8.0, priority=10)
+    assert stops(made(a_pool(old, low), Whale(), COSTLY)) == ["run"]
+
+
+def test_room_that_was_made_is_taken_although_more_is_kept_for_the_first_that_waits() -> None:
+    """Else whoever gave way would come back at once, and give way again."""
+    owed = Reason(code=Code.MAKES_ROOM, says="", change="")
+    world = a_pool(
+        runs("long", 500.0, 4.0, checkpoint=None), job("wide", 300.0, cpu=8.0),
+        job("new", 2000.0, cpu=4.0).but(reason=owed), job("old", 9000.0, cpu=4.0),
+    )  # fmt: skip
+    assert places(made(world, rules=COSTLY.but(reserve=True))) == ["new"]
+    unowed = a_pool(*(one.but(reason=None) for one in world.jobs.values()))
+    assert places(made(unowed, rules=COSTLY.but(reserve=True))) == []
+
+
+def test_nobody_stops_for_a_job_that_the_match_has_found_a_place_for() -> None:
+    """The walk fills nodes in turn, the match as its score likes: it may find what was missed."""
+    nodes = [a_node(name, cpu=8.0) for name in ("n1", "n2", "n3")]
+    jobs = [
+        runs("one", 3000.0, 2.0, node="n1"), runs("two", 4000.0, 4.0, node="n2"),
+        runs("three", 5000.0, 8.0, node="n3"),
+        job("small", 10.0, cpu=4.0), job("wide", 100.0, cpu=6.0),
+    ]  # fmt: skip
+    world = a_world(jobs, nodes, now=NOW)
+    found = plan(world, Policies(Srtf(), BestFit(), FREE))
+    assert not check(found, world, FREE)
+    assert (stops(found), places(found)) == ([], ["small", "wide"])

@@ -1,6 +1,7 @@
 """Trials: estimates, the line-up, what is shown and drawn of it."""
 
 import math
+import pickle
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,9 +16,10 @@ from cloudwhale.reporting.trial_plots import Held, draw, held_over_time, stacked
 from cloudwhale.reporting.trial_tables import WORDS, TrialRow, bar_lines, trials_sheet
 from cloudwhale.simulation import lineup
 from cloudwhale.simulation.metrics import NAMES
+from cloudwhale.simulation.playing import PlanRefused
 from cloudwhale.simulation.traces import estimated, estimates
 from cloudwhale.simulation.traces.synthetic import Mix, mixed, small_nodes
-from cloudwhale.simulation.trials import Bench, Todo, Trial, bounds_of, trial, trials
+from cloudwhale.simulation.trials import Bench, Todo, Trial, TrialFailed, bounds_of, trial, trials
 from cloudwhale.spi.errors import CloudwhaleError, SettingsError
 
 FEW = Mix(jobs=8, hours=0.4)
@@ -202,3 +204,19 @@ def test_those_beside_each_other_on_a_device_do_not_cover_each_other() -> None:
         Held("b", "other", 0, 20, 0.5),
     ]
     assert stacked_floors(held) == [0.0, 0.5, 0.0, 0.0]
+
+
+def test_a_play_that_breaks_off_says_whose_it_was_of_which_seed_when_and_why(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise PlanRefused("one-place: a is placed twice", 61.0, 7)
+
+    monkeypatch.setattr("cloudwhale.simulation.trials.play", refused)
+    with pytest.raises(TrialFailed) as failed:
+        trial(BENCH, Todo("srtf", 3))
+    told = str(failed.value)
+    for word in ("srtf", "seed 3", "61.0 s", "round 7", "one-place: a is placed twice", "Report"):
+        assert word in told
+    again = pickle.loads(pickle.dumps(failed.value))  # from a process of the pool
+    assert isinstance(again, TrialFailed) and str(again) == told

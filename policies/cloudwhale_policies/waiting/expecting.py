@@ -11,6 +11,8 @@ GUESS_S: Seconds = 3600.0
 """Mean length while nothing has ended and nothing is said."""
 SHORTEST_S: Seconds = 1.0
 """Nobody ends at the very moment: a release in the future is never now."""
+DUE_S: Seconds = 1e-3
+"""Who is to end at this moment, as was said, does so though it is not heard yet."""
 ENOUGH = 20
 """Ended jobs after which their mean length is believed; before, what is said counts beside it."""
 
@@ -45,7 +47,9 @@ class Expecting:
         """
         if self.spread <= 1.0 and said_s is not None:
             left_s = said_s - ran_s
-            return [left_s if left_s > 0.0 else max(SHORTEST_S, 0.5 * ran_s)] * self.futures
+            if left_s <= 0.0:
+                left_s = DUE_S if left_s > -SHORTEST_S else max(SHORTEST_S, 0.5 * ran_s)
+            return [left_s] * self.futures
         low_s, high_s = ran_s, inf
         if said_s is not None:
             low_s, high_s = max(ran_s, said_s / self.spread), said_s * self.spread
