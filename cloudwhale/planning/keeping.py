@@ -1,6 +1,6 @@
 """What becomes of rented machines: received, kept while they are needed, returned and paid."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from cloudwhale.model import plan as p
@@ -72,8 +72,11 @@ def at_home(world: World) -> World:
     )
 
 
-def keeping(world: World, durations: Durations) -> Kept:
-    """Return what is to be done with every rental; called once a round."""
+def keeping(world: World, durations: Durations, without: Collection[str] = ()) -> Kept:
+    """Return what is to be done with every rental; called once a round.
+
+    `without`: ids of waiting jobs that this round gives up or parks: no machine is kept for them.
+    """
     if not world.rentals:
         return Kept()
     steps: list[p.Step] = []
@@ -81,8 +84,8 @@ def keeping(world: World, durations: Durations) -> Kept:
     look_again_at: Instant | None = None
     paid: dict[str, MicroUsd] = {}
     for _, rental in sorted(world.rentals.items()):
-        one = _Keeping(world, durations, rental)
-        one.paid = paid
+        one = _Keeping(world, durations, rental, paid)
+        one.expected = [job for job in one.expected if job.id not in without]
         steps += one.steps()
         expected |= {job.id for job in one.expected}
         look_again_at = earliest(look_again_at, one.look_again_at)
@@ -92,13 +95,15 @@ def keeping(world: World, durations: Durations) -> Kept:
 class _Keeping:
     """One rental in one round."""
 
-    def __init__(self, world: World, durations: Durations, rental: Rental) -> None:
+    def __init__(
+        self, world: World, durations: Durations, rental: Rental, paid: dict[str, MicroUsd]
+    ) -> None:
         self.world, self.durations, self.rental = world, durations, rental
         self.here = tenants(world, rental)
         self.node = world.nodes.get(rental.node or "")
         self.expected = self._expected()
         self.look_again_at: Instant | None = None
-        self.paid: dict[str, MicroUsd] = {}
+        self.paid = paid
         """What this round sets aside already, by payer: first come, first served."""
 
     @property

@@ -38,7 +38,7 @@ def _plan(world: World, policies: Policies) -> Plan:
     seen = differences(world, policies.rules.patience)
     queue = waiting(world)
     durations = Durations(world.durations)
-    kept = keeping(world, durations)
+    kept = keeping(world, durations, {*queue.doomed, *queue.expired})
     ready = tuple(job for job in queue.ready if job.id not in kept.expected)
     paid = kept.paid(world)
     quoted: Mapping[str, Quote] = {}

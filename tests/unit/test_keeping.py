@@ -124,6 +124,13 @@ def test_a_machine_that_comes_when_its_lease_is_all_but_over_takes_nobody(now: f
     assert kinds(received) == ["return"] and kept(received).expected == set()
 
 
+@pytest.mark.parametrize("of", [BOOTING, READY])
+def test_who_is_too_late_when_its_machine_comes_is_parked_and_not_placed(of: Rental) -> None:
+    made = checked(world(of, job(deadline=50.0)))
+    assert [step.kind for step in made.steps][0] == "park"
+    assert not [step for step in made.steps if isinstance(step, p.Place)]
+
+
 def test_others_are_not_placed_on_a_rented_machine() -> None:
     other = a_job("other", run="run-2", resources=wants(cpu=4))
     made = checked(world(READY, RUNNING, other))
