@@ -80,13 +80,14 @@ def waited(
     stays: dict[str, Reason] = {}
     for one in waits.waiting:
         verdict = verdicts.get(one.job.id)
-        if verdict is None or verdict.kind == "start":
+        starts = one.fits_now and one.job.id in saying.at_once
+        if verdict is None or verdict.kind == "start" or starts:
             continue
         if verdict.kind == "rent":
             leaving.append((one.job, _leaves(verdict)))
         elif not one.fits_now:
             stays[one.job.id] = _stays(one, verdict, world.now)
-        elif one.job.id not in saying.at_once:
+        else:
             kept.append((one.job, _stays(one, verdict, world.now)))
     gone = {job.id for job, _ in (*kept, *leaving)}
     return Waited(

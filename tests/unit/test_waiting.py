@@ -103,6 +103,12 @@ def test_the_wait_for_a_boot_counts_against_renting() -> None:
     assert kinds(SURE, round_of(slow, free=FULL, running=(runs("r", 0.5),))) == {"x": "wait"}
 
 
+@pytest.mark.parametrize("policy", [SURE, Whale()])
+def test_who_is_too_late_already_starts_where_it_fits(policy: Wait) -> None:
+    late = wants("x", free=ROOM, usd=0.01, by_h=1.0)
+    assert kinds(policy, round_of(late, free=ROOM, at_h=2.0)) == {"x": "start"}
+
+
 def test_who_must_start_before_there_is_room_is_rented_for_whatever_it_costs() -> None:
     job = wants("x", free=FULL, usd=1000.0, by_h=0.4)
     assert kinds(SURE, round_of(job, free=FULL, running=(runs("r", 0.5),))) == {"x": "rent"}

@@ -71,6 +71,13 @@ def test_who_is_to_be_rented_for_leaves_and_gets_no_place() -> None:
     assert reason.says == "too late here"
 
 
+def test_who_has_waited_too_long_starts_where_it_fits_whatever_the_policy_says() -> None:
+    old = a_trainer("x", priority=50)
+    for verdict in (Verdict("rent", "cheap"), Verdict("wait", "later")):
+        found = a_round(Says(x=verdict), old, now=30 * 24 * 3600.0)
+        assert [job.id for job, _ in found.places] == ["x"] and not found.leaving
+
+
 def test_who_is_not_named_starts_where_it_fits() -> None:
     found = a_round(Says(), a_trainer("x"))
     assert [job.id for job, _ in found.places] == ["x"]

@@ -77,7 +77,8 @@ def _ask(index: int, one: Waiting, waits: Waits, expected: Expecting) -> Ask:
     if one.quote is not None:
         late_s = max(0.0, one.quote.done_s - expected.length_s(one.length_s))
         rent_usd = one.quote.cost_usd + one.usd_h * late_s / HOUR_S
-    by_s = inf if one.start_by is None else one.start_by - waits.now
+    # Who is too late already is not helped by a machine that has to boot: a start now is in time.
+    by_s = inf if one.start_by is None else max(0.0, one.start_by - waits.now)
     return Ask(index, one, expected.lefts_s(one.length_s, 0.0, index), rent_usd, by_s)
 
 
