@@ -208,7 +208,21 @@ def _fault(part: str) -> Fault:
     if "seed" in values:
         values["seed"] = int(values["seed"])
     make = cast(Callable[..., Fault], made)
-    return make(**values)
+    return _possible(make(**values), part)
+
+
+def _possible(fault: Fault, part: str) -> Fault:
+    """Return a fault; raise SpecError for a share above 1, or a factor that is below."""
+    if isinstance(fault, SlowBoot) and fault.share > 1:
+        raise SpecError(
+            f"faults: {part!r} has a share above 1", f"For example {_like(type(fault))}."
+        )
+    if isinstance(fault, WrongEstimates) and fault.by < 1:
+        raise SpecError(
+            f"faults: {part!r} has a factor below 1",
+            f"Write up to how many times lengths are off: {_like(type(fault))}.",
+        )
+    return fault
 
 
 def _word(made: type[Fault], name: str) -> str:
@@ -224,7 +238,7 @@ def _number(value: str, pair: str, part: str) -> float:
         found = float(value[:-1]) * unit if unit else float(value)
     except ValueError:
         found = math.nan
-    if not found >= 0:
+    if not 0 <= found < math.inf:
         raise SpecError(
             f"faults: {pair!r} of {part!r} is no number of 0 or more",
             "Write seconds, or a number with s, m, h or d: 600, 10m, 1.5h.",
@@ -241,7 +255,10 @@ def _like(made: type[Fault]) -> str:
     return f"{kind}:" + ",".join(_examples(made))
 
 
+_EXAMPLES = {"node": "n1", "offer": "g4", "at": "1h", "seed": "7", "share": "0.3"}
+
+
 def _examples(made: type[Fault]) -> Iterator[str]:
     for field in fields(made):
         word = _word(made, field.name)
-        yield f"{word}={ {'node': 'n1', 'offer': 'g4', 'at': '1h', 'seed': '7'}.get(word, '10') }"
+        yield f"{word}={_EXAMPLES.get(word, '10')}"

@@ -31,6 +31,8 @@ def test_nothing_is_no_fault() -> None:
         ("lost:node=n1,at=nan", "is no number of 0 or more"),
         ("lost:node=n1,where=1", "'where=1' of .* is not understood.*lost knows node, at, for"),
         ("lost:node", "'node' of 'lost:node' is not understood"),
+        ("slow-boot:share=5", "has a share above 1.*For example slow-boot:share=0.3"),
+        ("estimates:by=0", "has a factor below 1.*estimates:by=10"),
     ],
 )
 def test_a_text_that_is_wrong_is_told_where_and_what_can_stand_there(text: str, says: str) -> None:
