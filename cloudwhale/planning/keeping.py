@@ -153,9 +153,13 @@ class _Keeping:
         rental = self.rental
         if self.node is not None and self.node.state is NodeState.READY:
             yield p.Receive(rental=rental.but(state=RentalState.READY))
+            coming = list(self.expected)
             if self._takes_jobs():
                 yield from self._placed()
-            return  # one that came too late is given back by the next round
+            # One that is too late or too small is given back by the next round; nobody is rented
+            # for anew before.
+            self.expected = coming
+            return
         if not self.expected:
             yield self._return(Code.RETURNED, "nobody waits for it any more")
             return

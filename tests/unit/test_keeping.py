@@ -150,6 +150,14 @@ def test_a_machine_that_does_not_suit_its_job_any_more_goes_back() -> None:
     checked(of)
 
 
+def test_a_machine_that_is_smaller_than_was_offered_is_received_and_then_goes_back() -> None:
+    more = an_offer("more", facts=OFFER.facts.but(cpu=32.0))
+    tall = job(resources=wants(cpu=16))
+    for of, kinds_of in ((BOOTING, ["receive"]), (READY, ["return", "rent"])):
+        at = replace(world(of, tall), offers=(more,), version=9)
+        assert [step.kind for step in checked(at).steps if step.kind != "explain"] == kinds_of
+
+
 def test_a_machine_whose_agent_is_silent_takes_nobody() -> None:
     of = world(READY, job(), node=NodeState.LOST)
     assert kinds(of) == ["return"]
