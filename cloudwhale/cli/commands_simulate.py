@@ -8,6 +8,8 @@ import typer
 from cloudwhale.cli.completing import policy_words, trace_words
 from cloudwhale.cli.words import AsJson, examples
 
+JOBS_MOST = 1_000_000
+
 Trace = Annotated[
     str,
     typer.Option(
@@ -30,7 +32,8 @@ Gpus = Annotated[
     str, typer.Option("--gpus", metavar="N|KxN", help="A pool of N GPUs, or K nodes of N.")
 ]
 Jobs = Annotated[
-    int | None, typer.Option("--jobs", metavar="N", min=0, help="Only the first N jobs.")
+    int | None,
+    typer.Option("--jobs", metavar="N", min=0, max=JOBS_MOST, help="Only the first N jobs."),
 ]
 Estimates = Annotated[
     str,

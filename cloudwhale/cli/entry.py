@@ -3,6 +3,7 @@
 import errno
 import gc
 import io
+import os
 import sys
 import threading
 import traceback
@@ -32,7 +33,10 @@ def main() -> None:
 
 
 def _encode_what_can_be() -> None:
-    """A terminal without some letter shows another in its place."""
+    """A terminal without some letter shows another in its place; closed streams take all."""
+    if sys.stdout is None or sys.stderr is None:
+        nowhere = open(os.devnull, "w")
+        sys.stdout, sys.stderr = sys.stdout or nowhere, sys.stderr or nowhere
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
@@ -70,6 +74,9 @@ class Sentences:
             raise SystemExit(for_error(error)) from None
         if isinstance(error, OSError) and error.errno in (errno.EPIPE, errno.EIO):
             raise SystemExit(Exit.TROUBLE) from None  # whoever read our words has gone
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            complain(f"nothing more can be written: {error.strerror}.\nMake room, then try again.")
+            raise SystemExit(Exit.TROUBLE) from None
         if isinstance(error, FileNotFoundError) and _folder_is_gone():
             complain(
                 "the folder that this command was given in is gone.\n"

@@ -22,6 +22,7 @@ from cloudwhale.simulation.traces.named import (
     clouds_of,
     file_of,
     is_named,
+    is_there,
     nodes_of,
 )
 from cloudwhale.simulation.traces.synthetic import Mix, small_nodes
@@ -162,8 +163,8 @@ def _machines(options: SimulateOptions) -> Cluster:
 
 def _usual_nodes(file: Path) -> tuple[Node, ...]:
     """Return openb's nodes when their list lies beside a list of its pods, else small ones."""
-    beside = [file.with_name(OPENB_NODES), file.with_name(f"{OPENB_NODES}.gz")]
-    there = next((one for one in beside if one.is_file()), None)
+    beside = [file.parent / OPENB_NODES, file.parent / f"{OPENB_NODES}.gz"]
+    there = next((one for one in beside if is_there(one)), None)
     if file.name.startswith("openb_pod_list") and there is not None:
         return tuple(openb_nodes(there))
     return tuple(small_nodes())

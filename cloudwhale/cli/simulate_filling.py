@@ -11,7 +11,8 @@ from cloudwhale.cli.exits import Exit, WrongUsage
 from cloudwhale.cli.interrupts import Interrupts
 from cloudwhale.cli.output import Paper, document_or, stderr_paper
 from cloudwhale.cli.simulate_progress import Progress
-from cloudwhale.cli.simulate_view import middle, spread
+from cloudwhale.cli.simulate_view import middle, spread, unwritable
+from cloudwhale.reporting.figures import counted
 from cloudwhale.reporting.filling_curves import Curve, draw_filling, filling_bars, filling_sheet
 from cloudwhale.reporting.sheet import Tone
 from cloudwhale.simulation.filling_trials import (
@@ -57,8 +58,10 @@ def simulate_filling(options: FillOptions) -> int:
         stopped_by = interrupts.pending
     found.sort(key=lambda one: order.index(one.policy))
     gpus = capacity_milli(cluster) // 1000
-    which = f"{len(options.seeds)} {'seed' if len(options.seeds) == 1 else 'seeds'}"
-    title = f"{options.trace}: {len(pods):,} pods fill {gpus:,} GPUs, {which}"
+    title = (
+        f"{options.trace}: {counted(len(pods), 'pod')} to fill {counted(gpus, 'GPU')}, "
+        f"{counted(len(options.seeds), 'seed')}"
+    )
     curves = [_curve(one) for one in found]
     document_or(
         options.as_json,
@@ -138,7 +141,5 @@ def _draw(curves: Sequence[Curve], title: str, folder: Path) -> None:
     try:
         files = draw_filling(curves, title, folder)
     except OSError as error:
-        raise WrongUsage(
-            f"--plots {folder}: {error.strerror}.", "Name a folder that can be written to."
-        ) from error
+        raise unwritable(folder, error) from error
     stderr_paper().say(f"wrote {len(files)} files: {files[0]}, ... {files[-1].name}")

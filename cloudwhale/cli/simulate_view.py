@@ -1,9 +1,13 @@
 """What a simulation came to: as a document, as a table with bars, as what is drawn."""
 
+import errno
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
+from cloudwhale.cli.exits import WrongUsage
 from cloudwhale.cli.output import Paper
 from cloudwhale.model.node import Node
 from cloudwhale.reporting.trial_plots import Drawn, Held, Picture
@@ -113,10 +117,29 @@ def _notes(outcome: Outcome) -> Iterator[str]:
 # -- in pictures -----------------------------------------------------------------------------
 
 
+def writable(folder: Path) -> None:
+    """Make the folder of pictures; raise WrongUsage, before hours of play, when nobody can."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except OSError as error:
+        raise unwritable(folder, error) from error
+
+
+def unwritable(folder: Path, error: OSError) -> WrongUsage:
+    """Return what is wrong with a folder that pictures were to be written into."""
+    says = error.strerror or "it cannot be written to"
+    return WrongUsage(f"--plots {folder}: {says}.", "Name a folder that can be written to.")
+
+
 def picture(outcome: Outcome) -> Picture:
     """Return what is drawn: figures of all plays, devices of each one's first."""
     devices = [f"{device.id}" for node in outcome.nodes for device in node.facts.devices]
-    return Picture(outcome.trace, devices, [_drawn(outcome, name) for name in outcome.contestants])
+    return Picture(
+        outcome.trace, devices, [_drawn(outcome, name) for name in outcome.contestants],
+        f"seed {outcome.seeds[0]} alone" if len(outcome.seeds) > 1 else "",
+    )  # fmt: skip
 
 
 def _drawn(outcome: Outcome, name: str) -> Drawn:

@@ -11,6 +11,7 @@ from cloudwhale.model.units import GiB
 from cloudwhale.model.value import Value
 from cloudwhale.spi.errors import SettingsError
 
+DECLARED_MOST = 1000
 DECLARED = re.compile(r"(?:(\d+)\s*x\s+)?(\S.*?)\s+(\d+(?:\.\d+)?)\s*(?:GB|GiB)", re.IGNORECASE)
 
 
@@ -73,9 +74,10 @@ def declared(texts: Sequence[str]) -> tuple[Device, ...]:
     devices: list[Device] = []
     for text in texts:
         match = DECLARED.fullmatch(text.strip())
-        if match is None or int(match[1] or 1) < 1:
+        if match is None or not 1 <= int((match[1] or "1")[:9]) <= DECLARED_MOST:
             raise SettingsError(
-                f"{text!r} describes no devices", 'Write them like "2x RTX4090 24GB".'
+                f"{text!r} describes no devices",
+                f'Write them like "2x RTX4090 24GB"; {DECLARED_MOST:,} at most.',
             )
         count, name, size = match.groups()
         model = canonical(name, float(size)) or name

@@ -49,6 +49,12 @@ class Picture:
     devices: Sequence[str]
     """In the order in which they are shown."""
     drawn: Sequence[Drawn]
+    of_one: str = ""
+    """Which play it is that devices are shown of, where there are several: `seed 1 alone`."""
+
+    def one_play(self, what: str) -> str:
+        """Return the heading of what is drawn of one play."""
+        return f"{what}; {self.of_one}" if self.of_one else what
 
 
 def draw(picture: Picture, folder: Path) -> list[Path]:
@@ -172,7 +178,7 @@ def _utilisation(axes: Any, picture: Picture) -> None:
         )  # fmt: skip
     axes.set_ylim(0, 105)
     axes.set_xlim(left=0)
-    axes.set_title("devices in use, %")
+    axes.set_title(picture.one_play("devices in use, %"))
     axes.set_xlabel("hours since the first arrival")
     axes.legend(fontsize=8, loc="lower center")
 
@@ -201,6 +207,15 @@ def held_over_time(held: Sequence[Held], devices: int) -> tuple[list[float], lis
     )
 
 
+DAY_S = 24 * HOUR_S
+MARKS = (
+    (1.0, "1 s"), (10.0, "10 s"), (60.0, "1 min"), (600.0, "10 min"), (HOUR_S, "1 h"),
+    (10 * HOUR_S, "10 h"), (4 * DAY_S, "4 d"), (40 * DAY_S, "40 d"), (365 * DAY_S, "1 y"),
+    (3650 * DAY_S, "10 y"),
+)  # fmt: skip
+"""What stands on a logarithmic axis of times; its values are hours."""
+
+
 def _completions(axes: Any, picture: Picture) -> None:
     _parts(axes, picture, lambda one: one.completions_s)
     axes.set_title("jobs that had completed so long after their arrival, %")
@@ -221,8 +236,12 @@ def _parts(axes: Any, picture: Picture, of: Callable[[Drawn], Sequence[float]]) 
             linestyle=_style(number), linewidth=1.4,
         )  # fmt: skip
     axes.set_xscale("log")
+    low, high = axes.get_xlim()
+    marks = [(at_s / HOUR_S, word) for at_s, word in MARKS if low <= at_s / HOUR_S <= high]
+    axes.set_xticks([at for at, _ in marks], [word for _, word in marks])
+    axes.set_xticks([], minor=True)
     axes.set_ylim(0, 102)
-    axes.set_xlabel("hours, logarithmic; less than a second counts as one")
+    axes.set_xlabel("logarithmic; less than a second counts as one")
     axes.legend(fontsize=8, loc="lower right")
 
 
@@ -268,7 +287,7 @@ def _gantt(picture: Picture) -> Any:
     all_axes.flat[-1].set_xlabel("hours since the first arrival")
     shown = f", {len(devices)} of {len(picture.devices)} devices"
     more = shown if len(devices) < len(picture.devices) else ""
-    figure.suptitle(f"{picture.title}{more}", fontsize=10, color=INK)
+    figure.suptitle(picture.one_play(f"{picture.title}{more}"), fontsize=10, color=INK)
     return figure
 
 

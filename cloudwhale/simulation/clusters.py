@@ -16,8 +16,16 @@ from cloudwhale.settings import Amount
 from cloudwhale.simulation.offers import clouds_from
 from cloudwhale.simulation.playing import Offered
 from cloudwhale.simulation.tables import NAME, Machine, Tables
-from cloudwhale.simulation.traces.columns import AMOUNT, COUNT, MIB_PER_GIB, MILLI, openb_model
-from cloudwhale.simulation.traces.rows import Spot, TraceError, header, opened, row
+from cloudwhale.simulation.traces.columns import AMOUNT, MIB_PER_GIB, MILLI, openb_model
+from cloudwhale.simulation.traces.rows import (
+    Limits,
+    Row,
+    Spot,
+    TraceError,
+    header,
+    opened,
+    rows_of_their_own,
+)
 from cloudwhale.spi.errors import SettingsError
 
 GPUS_MOST = 100_000
@@ -27,6 +35,7 @@ CPU_PER_GPU, GIB_PER_GPU = 64.0, 512.0
 POOL_MODEL = "V100-32GB"
 """All GPUs of a pool are alike, so which model it is changes nothing."""
 DISK_GIB = 1e6
+GPUS_OF_A_NODE = Limits("a whole number of GPUs up to 1000, like 8", whole=True, most=1000.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +126,7 @@ NODES = Tables("node", NodeTable, _WANTED, EXAMPLE)
 def cluster_from(file: Path) -> Cluster:
     """Return the nodes and the settings in a file; raise SettingsError for a wrong one."""
     try:
-        found = tomllib.loads(file.read_text(encoding="utf-8"))
+        found = tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise SettingsError(f"{file} cannot be read: {error.strerror}", EXAMPLE) from error
     except UnicodeDecodeError as error:
@@ -127,12 +136,24 @@ def cluster_from(file: Path) -> Cluster:
     nodes_said, offers_said = _tables(file, found, "node"), _tables(file, found, "offer")
     if not nodes_said:
         raise SettingsError(f"{file} describes no nodes", EXAMPLE)
-    nodes = [node for number, one in enumerate(nodes_said, 1) for node in _nodes(file, number, one)]
-    names = [node.id for node in nodes]
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise SettingsError(f"{file}: two nodes are called {twice}", "Rename one of them.")
+    nodes = _all_nodes(file, nodes_said)
     return Cluster(tuple(nodes), clouds_from(file, offers_said), found)
+
+
+def _all_nodes(file: Path, said: Sequence[object]) -> list[Node]:
+    nodes: dict[str, Node] = {}
+    gpus = 0
+    for node in (node for number, one in enumerate(said, 1) for node in _nodes(file, number, one)):
+        if node.id in nodes:
+            raise SettingsError(f"{file}: two nodes are called {node.id}", "Rename one of them.")
+        nodes[node.id] = node
+        gpus += len(node.facts.devices)
+        if gpus > GPUS_MOST or len(nodes) > NODES_MOST:
+            raise SettingsError(
+                f"{file} describes more than {NODES_MOST:,} nodes or {GPUS_MOST:,} GPUs",
+                "Describe fewer: lower `count`, or the number before a GPU's model.",
+            )
+    return list(nodes.values())
 
 
 def _tables(file: Path, found: dict[str, Any], kind: str) -> list[object]:
@@ -173,21 +194,16 @@ def openb_nodes(file: Path) -> list[Node]:
                 f"A list of nodes has the columns {','.join(OPENB_COLUMNS)}.",
                 at=Spot(lines.name, 1),
             )  # fmt: skip
-        return list(_openb_nodes(numbered, columns, lines.name))
+        return list(_openb_nodes(rows_of_their_own(numbered, columns, lines.name, "sn")))
 
 
-def _openb_nodes(
-    numbered: Iterator[tuple[int, str | TraceError]], columns: Sequence[str], name: str
-) -> Iterator[Node]:
-    for number, line in numbered:
-        if isinstance(line, TraceError):
-            raise line
-        one = row(columns, line, name, number)
+def _openb_nodes(listed: Iterator[Row]) -> Iterator[Node]:
+    for one in listed:
         node, model = one.word("sn"), openb_model(one.values["model"])
         memory_gib = MODELS[model].memory_gib if model in MODELS else UNKNOWN_GIB
         devices = tuple(
             Device(id=f"{node}-{n}", model=model, memory_gib=memory_gib)
-            for n in range(int(one.number("gpu", COUNT)))
+            for n in range(int(one.number("gpu", GPUS_OF_A_NODE)))
         )
         facts = Facts(
             cpu=one.number("cpu_milli", AMOUNT) / MILLI,

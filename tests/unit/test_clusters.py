@@ -44,6 +44,8 @@ def test_nodes_are_tables_and_what_stands_beside_them_are_settings(tmp_path: Pat
         (NODE + "count = 0\n", "in node 1, count must be a whole number"),
         (NODE + "cpu = nan\n", "in node 1, cpu must be a number above 0"),
         (NODE + 'devices = ["many"]\n', "in node 1, 'many' describes no devices"),
+        (NODE + 'devices = ["99999999x L4 24GB"]\n', "describes no devices"),
+        (NODE + 'count = 20000\ndevices = ["8x L4 24GB"]\n', "more than 20,000 nodes or 100,000"),
         (NODE + "gpus = 3\n", "in node 1, gpus is no key of it"),
         (NODE + NODE, "two nodes are called desk"),
         ("node", "lab.toml"),

@@ -8,6 +8,7 @@ from makers import a_device, a_node
 
 from cloudwhale.simulation.traces import Reading, Trace, TraceError, read
 from cloudwhale.simulation.traces.named import file_of, nodes_of
+from cloudwhale.simulation.traces.pods import pods_from
 
 OWN = "job,submit_s,duration_s,gpus"
 GOOD = f"{OWN}\na,0,60,1\nb,5,30.5,2\n"
@@ -115,6 +116,9 @@ def test_pods_become_jobs_by_time_and_those_that_never_ran_are_passed_over(tmp_p
         ("c,9,-60,1", "duration_s is -60"),
         ("c,,60,1", "jobs.csv:4:3: submit_s is empty"),
         ("c,-1,60,1", "submit_s is -1"),
+        ("c,9,1e308,1", "duration_s is 1e308"),
+        ("c,9,1_000,1", "duration_s is '1_000'"),
+        ("c,1e308,60,1", "jobs.csv:4:3: submit_s is 1e308"),
         ("c,9,60,1.5", "gpus is 1.5"),
         ("c,9,60,-1", "gpus is -1"),
         (",9,60,1", "jobs.csv:4:1: job is empty"),
@@ -124,6 +128,8 @@ def test_pods_become_jobs_by_time_and_those_that_never_ran_are_passed_over(tmp_p
         ("c,9,60", "jobs.csv:4: has 3 fields, the header has 4"),
         ("c,9,60,1,7", "has 5 fields, the header has 4"),
         ('c,9,"60,1', "jobs.csv:4: is no line of CSV"),
+        ('"c\n",9,60,1', "jobs.csv:4: is no line of CSV"),
+        ("c\r,9,60,1", "jobs.csv:4:2: is no line of CSV: it holds a carriage return"),
         ("c,9,60,3", "job 'c' needs 3 GPUs on one node, host has 2 that suit"),
     ],
 )
@@ -133,20 +139,37 @@ def test_a_bad_row_is_named_and_may_be_skipped(tmp_path: Path, row: str, says: s
     assert "--skip-bad" in fault(tmp_path, text, Reading([HOST]))
     found = a_trace(tmp_path, text, Reading([HOST], skip_bad=True))
     assert [one.job for one in found.arrivals] == ["a", "b", "d"]
-    assert sum(found.skipped.values()) == 1
+    assert sum(found.skipped.values()) == row.count("\n") + 1
 
 
 @pytest.mark.parametrize(
     ("column", "value"),
     [
         ("share", "0"), ("share", "1.1"), ("priority", "101"), ("cpu", "-1"), ("cpu", "many"),
-        ("checkpoint_s", "0"), ("estimate_s", "0"), ("reference", "abacus"), ("deadline_s", "nan"),
+        ("checkpoint_s", "0"), ("checkpoint_s", "1e-9"), ("estimate_s", "0"), ("gpu_models", "|"),
+        ("cpu", "1e300"), ("reference", "abacus"), ("deadline_s", "nan"),
     ],
 )  # fmt: skip
 def test_a_column_that_may_be_left_out_is_checked_when_it_is_there(
     tmp_path: Path, column: str, value: str
 ) -> None:
     assert f"{column} is" in fault(tmp_path, f"{OWN},{column}\na,0,60,1,{value}\n")
+
+
+def test_a_job_that_would_save_for_ever_is_named(tmp_path: Path) -> None:
+    text = f"{OWN},checkpoint_s\na,0,1e9,1,1\n"
+    assert "jobs.csv:2:11: checkpoint_s is 1, which is 1,000,000,000 saves" in fault(tmp_path, text)
+
+
+@pytest.mark.parametrize("row", ["a,0,{},1", "{},0,nan,1", "{},0,60,3"])
+def test_a_value_without_end_is_cut_so_that_the_sentence_is_seen(tmp_path: Path, row: str) -> None:
+    text = f"{OWN}\n{row.format('9' * 5000)}\n"
+    assert len(fault(tmp_path, text, Reading([HOST]))) < 400
+
+
+def test_a_header_cannot_be_skipped_so_nobody_is_told_to(tmp_path: Path) -> None:
+    for text in (b'"job,submit_s\n', gzip.compress(GOOD.encode())[:12], b"job\xff,submit_s\n"):
+        assert "--skip-bad" not in fault(tmp_path, text)
 
 
 def test_bytes_that_are_no_text_are_named_and_may_be_skipped(tmp_path: Path) -> None:
@@ -174,6 +197,12 @@ def test_a_gzip_that_is_cut_short_is_named_and_what_is_whole_may_be_used(tmp_pat
         (f"{OWN},prioritty\n", "unknown column 'prioritty'"),
         (f"{OWN},gpus\n", "has the column 'gpus' twice"),
         ("name,cpu_milli,memory_mib,num_gpu,gpu_milli\n", "this list of pods has no times"),
+        ("job;submit_s;duration_s;gpus\n", "jobs.csv:1: semicolons separate the columns"),
+        ("job\tsubmit_s\tduration_s\tgpus\n", "jobs.csv:1: tabs separate the columns"),
+        (f"{OWN},\n", "jobs.csv:1: column 5 of the header has no name"),
+        (f"\n{OWN},,\n", "jobs.csv:2: column 5 of the header has no name"),
+        (",".join(f"c{n}" for n in range(5000)), "jobs.csv:1: has 5,000 columns"),
+        (GOOD.replace("\n", "\r"), "jobs.csv:1:29: is no line of CSV: it holds a carriage return"),
         (b"job\xff,submit_s\n", "is not UTF-8"),
         (b"x" * (1 << 21), "is longer than 1,048,576 bytes"),
     ],
@@ -208,8 +237,11 @@ def test_a_named_trace_is_found_plain_or_gzipped_and_by_variant(tmp_path: Path) 
     there = {"CLOUDWHALE_TRACES": str(tmp_path)}
     assert file_of("openb:gpuspec33", there).name == "openb_pod_list_gpuspec33.csv.gz"
     assert file_of("burst", there).name == "burst_synth500_load1.csv"
-    with pytest.raises(TraceError, match="has no variants"):
-        file_of("burst:large", there)
+    for word in ("burst:large", "burst:", "synthetic:large"):
+        with pytest.raises(TraceError, match="has no variants"):
+            file_of(word, there)
+        with pytest.raises(TraceError, match="has no variants"):
+            nodes_of(word, there)
 
 
 def test_named_traces_are_played_on_what_their_papers_say(tmp_path: Path) -> None:
@@ -223,3 +255,44 @@ def test_named_traces_are_played_on_what_their_papers_say(tmp_path: Path) -> Non
     assert [device.model for device in second.facts.devices] == ["G2"] * 8
     assert [len(node.facts.devices) for node in nodes_of("burst", {})] == [8, 8, 8, 8]
     assert [len(node.facts.devices) for node in nodes_of("philly", {})] == [480]
+
+
+# -- openb's lists of pods and nodes ---------------------------------------------------------
+
+SHAPES = "name,cpu_milli,memory_mib,num_gpu,gpu_milli\n"
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        ("a,1000,10,1,2000\n", "pods.csv:2:13: gpu_milli is 2000"),
+        ("a,1000,10,1,0\n", "gpu_milli is 0"),
+        ("a,1e308,10,1,500\n", "cpu_milli is 1e308"),
+        ("\na,1000,10,1,500\na,1000,10,1,500\n", "pods.csv:4:1: name is 'a', as on line 3"),
+        ("a,1000,10,1\n", "pods.csv:2: has 4 fields, the header has 5"),
+    ],
+)
+def test_a_bad_pod_is_named_and_nobody_is_told_to_skip_it(
+    tmp_path: Path, rows: str, says: str
+) -> None:
+    file = tmp_path / "pods.csv"
+    file.write_text(SHAPES + rows)
+    with pytest.raises(TraceError) as raised:
+        pods_from(file)
+    assert says in str(raised.value) and "--skip-bad" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        ("n,1,1,1,T4\n\nn,1,1,1,T4\n", "4:1: sn is 'n', as on line 2"),
+        ("n,1,1,100000,T4\n", "gpu is 100000"),
+        ("n,1e300,1,1,T4\n", "cpu_milli is 1e300"),
+    ],
+)
+def test_a_bad_node_of_a_list_is_named(tmp_path: Path, rows: str, says: str) -> None:
+    (tmp_path / "openb_node_list_gpu_node.csv").write_text(
+        "sn,cpu_milli,memory_mib,gpu,model\n" + rows
+    )
+    with pytest.raises(TraceError, match=says):
+        nodes_of("openb", {"CLOUDWHALE_TRACES": str(tmp_path)})

@@ -8,7 +8,7 @@ from functools import lru_cache
 from cloudwhale.model.gpus import canonical, variants
 from cloudwhale.model.job import CheckpointRule, GpuRequest, JobSpec, Resources, Span
 from cloudwhale.simulation.playing import Arrival
-from cloudwhale.simulation.traces.rows import Limits, Row, Spot, TraceError
+from cloudwhale.simulation.traces.rows import SHOWN_MOST, Limits, Row, Spot, TraceError, brief
 
 HOUR_S = 3600.0
 MILLI = 1000.0
@@ -16,11 +16,23 @@ MIB_PER_GIB = 1024.0
 SAVE_EVERY_S = 1e9
 """Of the saves of public traces nothing is known: their jobs save when they are told to stop."""
 
-TIME = Limits("seconds since the beginning of the trace, like 0 or 86400")
-LENGTH = Limits("a number of seconds above 0, like 3600", is_open=True)
+FAR_S = 1e9
+"""About 30 years; times beyond it are a slip, and clocks of that size count no milliseconds."""
+TIME = Limits(
+    f"seconds since the beginning of the trace up to {FAR_S:,.0f}, like 86400", most=FAR_S
+)
+LENGTH = Limits(
+    f"a number of seconds above 0 and up to {FAR_S:,.0f}, like 3600", is_open=True, most=FAR_S
+)
+SAVES = Limits(f"a number of seconds from 1 to {FAR_S:,.0f}, like 600", least=1.0, most=FAR_S)
+SAVES_MOST = 100_000
+"""Of one job: each is an event, so one that saves a billion times would never end."""
 COUNT = Limits("a whole number of GPUs, like 1 or 8", whole=True, most=1e6)
 SHARE = Limits("a share of each GPU above 0 and at most 1, like 0.5", is_open=True, most=1.0)
-AMOUNT = Limits("a number, 0 or more, like 4")
+SHARE_MILLI = Limits(
+    "thousandths of each GPU, above 0 and at most 1000, like 460", is_open=True, most=MILLI
+)
+AMOUNT = Limits("a number from 0 to 1e12, like 4", most=1e12)
 PRIORITY = Limits("a whole number from 0 to 100, like 50", whole=True, most=100.0)
 
 OWN_COLUMNS: Mapping[str, str] = {
@@ -76,7 +88,8 @@ def format_of(columns: Sequence[str], file: str) -> Format:
     missing = [name for name in OWN_NEEDED if name not in columns]
     if missing:
         raise TraceError(
-            f"the header has no column {' and no '.join(missing)}; it has {', '.join(columns)}",
+            f"the header has no column {' and no '.join(missing)}; it has "
+            f"{brief(', '.join(columns), 3 * SHOWN_MOST)}",
             f"The first line names the columns: {','.join(OWN_NEEDED)} and, if you like, "
             f"{', '.join(name for name in OWN_COLUMNS if name not in OWN_NEEDED)}.",
             at=Spot(file, 1),
@@ -85,7 +98,7 @@ def format_of(columns: Sequence[str], file: str) -> Format:
     if unknown:
         close = difflib.get_close_matches(unknown[0], OWN_COLUMNS, 1)
         hint = f"Did you mean {close[0]}?" if close else f"Known: {', '.join(OWN_COLUMNS)}."
-        raise TraceError(f"unknown column {unknown[0]!r}", hint, at=Spot(file, 1))
+        raise TraceError(f"unknown column {brief(unknown[0])!r}", hint, at=Spot(file, 1))
     return OWN
 
 
@@ -105,7 +118,13 @@ def _own(row: Row) -> Arrival:
         cpu=_or(_maybe(row, "cpu", AMOUNT), 1.0),
         memory_gib=_maybe(row, "memory_gib", AMOUNT),
     )
-    saves_s = _maybe(row, "checkpoint_s", LENGTH)
+    saves_s = _maybe(row, "checkpoint_s", SAVES)
+    if saves_s is not None and runs_s / saves_s > SAVES_MOST:
+        raise row.fault(
+            "out of range", "checkpoint_s",
+            f"is {saves_s:g}, which is {runs_s / saves_s:,.0f} saves in {runs_s:g} s",
+            f"let it save at most {SAVES_MOST:,} times",
+        )  # fmt: skip
     spec = JobSpec(
         name=row.word("name") if row.has("name") else "job",
         project=row.word("project") if row.has("project") else "default",
@@ -133,7 +152,10 @@ def _or(number: float | None, otherwise: float) -> float:
 def _models(row: Row, column: str) -> tuple[str, ...]:
     if not row.has(column):
         return ()
-    asked = [word.strip() for word in row.word(column).split("|") if word.strip()]
+    text = row.word(column)
+    asked = [word.strip() for word in text.split("|") if word.strip()]
+    if not asked:
+        raise row.fault("not a name", column, f"is {text!r}", "name GPU models, like A100|L4")
     return tuple(dict.fromkeys(name for word in asked for name in variants(word) or (word,)))
 
 
@@ -143,7 +165,9 @@ def _reference(row: Row) -> str | None:
     word = row.word("reference")
     found = canonical(word, 0.0)
     if found is None:
-        raise row.fault("not a name", "reference", f"is {word!r}", "name a GPU model, like A100")
+        raise row.fault(
+            "not a name", "reference", f"is {brief(word)!r}", "name a GPU model, like A100"
+        )
     return found
 
 
@@ -174,8 +198,8 @@ def _philly(row: Row) -> Arrival:
 
 
 def _burst(row: Row) -> Arrival:
-    hours = Limits("a number of hours above 0, like 1.5", is_open=True)
-    since = Limits("hours since the beginning of the trace, like 0 or 2.5")
+    hours = Limits("a number of hours above 0, like 1.5", is_open=True, most=FAR_S / HOUR_S)
+    since = Limits("hours since the beginning of the trace, like 0 or 2.5", most=FAR_S / HOUR_S)
     runs_s = row.number("runtime_h", hours) * HOUR_S
     spec = whole_gpus(int(row.number("num_gpus", COUNT)), runs_s)
     number = int(row.number("job_id", Limits("a whole number, like 17", whole=True)))
@@ -195,7 +219,7 @@ def _openb(row: Row) -> Arrival:
             f"write {TIME.wanted}",
         )  # fmt: skip
     count = int(row.number("num_gpu", COUNT))
-    share = row.number("gpu_milli", AMOUNT) / MILLI if count else 1.0
+    share = row.number("gpu_milli", SHARE_MILLI) / MILLI if count else 1.0
     resources = Resources(
         gpu=GpuRequest(count=count, share=share, models=openb_models(row.values.get("gpu_spec"))),
         cpu=row.number("cpu_milli", AMOUNT) / MILLI,

@@ -89,11 +89,24 @@ def is_named(word: str) -> bool:
 
 def file_of(word: str, environment: Mapping[str, str] | None = None) -> Path:
     """Return the file of a named trace; raise TraceError that says where to get it."""
-    name, variant = split_name(word)
-    known = KNOWN[name]
-    if variant and not known.variant:
-        raise TraceError(f"the trace {name} has no variants", f"Write --trace {name}.")
+    known, variant = _known(word)
     return _found(known, known.file.format(variant or known.variant), environment)
+
+
+def _known(word: str) -> tuple[Known, str]:
+    name, variant = split_name(word)
+    known = KNOWN.get(name)
+    if known is None or (":" in word and not known.variant):
+        raise TraceError(f"the trace {name} has no variants", f"Write --trace {name}.")
+    return known, variant
+
+
+def is_there(file: Path) -> bool:
+    """Say whether a file can be seen; one in a folder that may not be entered cannot."""
+    try:
+        return file.is_file()
+    except OSError:
+        return False
 
 
 def _found(known: Known, name: str, environment: Mapping[str, str] | None) -> Path:
@@ -106,20 +119,20 @@ def _found(known: Known, name: str, environment: Mapping[str, str] | None) -> Pa
         )
     tried = [Path(folder) / name, Path(folder) / f"{name}.gz"]
     for file in tried:
-        if file.is_file():
+        if is_there(file):
             return file
     raise TraceError(f"{tried[0]} is not there, and neither is {tried[1].name}", get)
 
 
 def clouds_of(word: str) -> tuple[Offered, ...]:
     """Return what can be rented beside the nodes that a named trace is played on."""
-    usd = KNOWN[split_name(word)[0]].usd_per_gpu_h
+    usd = _known(word)[0].usd_per_gpu_h
     return () if usd is None else (by_the_gpu_hour(POOL_MODEL, usd, CPU_PER_GPU, GIB_PER_GPU),)
 
 
 def nodes_of(word: str, environment: Mapping[str, str] | None = None) -> Sequence[Node]:
     """Return the nodes that a named trace is played on when nothing else is said."""
-    known = KNOWN[split_name(word)[0]]
+    known, _ = _known(word)
     if known.pool is not None:
         return pool(known.pool)
     return openb_nodes(_found(known, OPENB_NODES, environment))

@@ -4,7 +4,7 @@ As the authors of FGD draw it (Weng et al., Beware of Fragmentation, USENIX ATC 
 """
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -15,9 +15,17 @@ from cloudwhale.simulation.traces.columns import (
     MIB_PER_GIB,
     MILLI,
     OPENB_SHAPE,
+    SHARE_MILLI,
     openb_models,
 )  # fmt: skip
-from cloudwhale.simulation.traces.rows import Row, Spot, TraceError, header, opened, row
+from cloudwhale.simulation.traces.rows import (
+    Row,
+    Spot,
+    TraceError,
+    header,
+    opened,
+    rows_of_their_own,
+)
 from cloudwhale.spi.filling import GPU_MILLI, ClusterNode, Demand, Pod, Shape
 
 INFLATED = 1.3
@@ -35,18 +43,8 @@ def pods_from(file: Path) -> list[Pod]:
                 f"the header has no column {' and no '.join(missing)}",
                 f"A list of pods has the columns {','.join(OPENB_SHAPE)}.", Spot(lines.name, 1),
             )  # fmt: skip
-        found = [_pod(one) for one in _rows(numbered, columns, lines.name)]
+        found = [_pod(one) for one in rows_of_their_own(numbered, columns, lines.name, "name")]
     return sorted(found, key=lambda pod: pod.name)
-
-
-def _rows(
-    numbered: Iterator[tuple[int, str | TraceError]], columns: Sequence[str], name: str
-) -> Iterator[Row]:
-    for number, line in numbered:
-        if isinstance(line, TraceError):
-            raise line
-        if line.strip():
-            yield row(columns, line, name, number)
 
 
 def _pod(one: Row) -> Pod:
@@ -56,7 +54,7 @@ def _pod(one: Row) -> Pod:
         cpu_milli=int(one.number("cpu_milli", AMOUNT)),
         memory_mib=int(one.number("memory_mib", AMOUNT)),
         gpus=gpus,
-        gpu_milli=int(one.number("gpu_milli", AMOUNT)) if gpus else 0,
+        gpu_milli=int(one.number("gpu_milli", SHARE_MILLI)) if gpus else 0,
         models=frozenset(models),
     )
     return Pod(one.word("name"), demand)

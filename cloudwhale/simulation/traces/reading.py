@@ -13,7 +13,7 @@ from cloudwhale.planning.fit import could_ever_fit
 from cloudwhale.planning.inventory import free_capacity
 from cloudwhale.simulation.playing import Arrival
 from cloudwhale.simulation.traces.columns import Format, format_of
-from cloudwhale.simulation.traces.rows import Lines, Row, TraceError, header, opened, row
+from cloudwhale.simulation.traces.rows import Lines, Row, TraceError, brief, header, opened, row
 
 KNOWN_OF_A_TRACE = frozenset({"never ran"})
 """What public traces are known to hold, and nobody needs to be told to skip."""
@@ -81,7 +81,7 @@ class _Reader:
             if fault.kind is None:
                 raise
             if not self.how.skip_bad and fault.kind not in KNOWN_OF_A_TRACE:
-                raise
+                raise _or_skipped(fault) from fault
             self.skipped[fault.kind] += 1
 
     def _take(self, one: Row) -> None:
@@ -90,7 +90,7 @@ class _Reader:
         earlier = self.seen.get(arrival.job)
         if earlier is not None:
             raise one.fault(
-                "duplicate job", column, f"is {arrival.job!r}, as on line {earlier}",
+                "duplicate job", column, f"is {brief(arrival.job)!r}, as on line {earlier}",
                 "give every job a name of its own",
             )  # fmt: skip
         if self.kind.in_order and self.found and arrival.at < self.found[-1].at:
@@ -102,11 +102,17 @@ class _Reader:
         no = self.refusal(arrival.spec)
         if no is not None:
             raise one.fault(
-                "fits nowhere", column, f"{arrival.job!r} {no.says}",
+                "fits nowhere", column, f"{brief(arrival.job)!r} {no.says}",
                 no.change or "give the cluster a node that it fits on",
             )  # fmt: skip
         self.seen[arrival.job] = one.line
         self.found.append(arrival)
+
+
+def _or_skipped(fault: TraceError) -> TraceError:
+    """Return the fault with the other remedy, which only those who read a trace of jobs have."""
+    rest = "use what is whole" if fault.kind == "cut short" else "pass over such rows"
+    return fault.or_else(f"{rest} with --skip-bad")
 
 
 def _ever_fits(nodes: Sequence[Node]) -> Callable[[JobSpec], Refusal | None]:

@@ -3,7 +3,9 @@
 import csv
 import gzip
 import math
+import re
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +24,13 @@ Kind = Literal[
 """What can be wrong with a row; skipped ones are counted by it."""
 
 BOM = "\ufeff"
+SHOWN_MOST = 60
+"""Characters of a value that are shown of it: one that is longer would hide the sentence."""
+
+
+def brief(text: str, most: int = SHOWN_MOST) -> str:
+    """Return a text as a fault quotes it, cut when it is long."""
+    return text if len(text) <= most else f"{text[:most]}... ({len(text):,} characters)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +54,12 @@ class TraceError(SpecError):
         super().__init__(says, remedy, file=at.file, line=at.line, column=at.column)
         self.kind = kind
         """None: it is not one row that is wrong, and nothing can be skipped."""
+        self._bare, self._at = says, at
+
+    def or_else(self, remedy: str) -> "TraceError":
+        """Return the same fault with one more thing that can be done about it."""
+        whole = f"{self.remedy.removesuffix('.')}, or {remedy}."
+        return TraceError(self._bare, whole, self._at, self.kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +100,7 @@ class Row:
             raise self.fault("value missing", column, "is empty", "write a name")
         if not value.isprintable():
             raise self.fault(
-                "not a name", column, f"is {value!r}", "write letters, digits, `-` and `_`"
+                "not a name", column, f"is {brief(value)!r}", "write letters, digits, `-` and `_`"
             )
         return value
 
@@ -94,21 +109,20 @@ class Row:
         text = self.values.get(column, "")
         if not text:
             raise self.fault("value missing", column, "is empty", f"write {limits.wanted}")
-        try:
-            number = float(text)
-        except ValueError:
-            number = math.nan
-        if not math.isfinite(number):
-            raise self.fault("not a number", column, f"is {text!r}", f"write {limits.wanted}")
+        number = number_in(text)
+        if number is None:
+            raise self.fault(
+                "not a number", column, f"is {brief(text)!r}", f"write {limits.wanted}"
+            )
         if not limits.holds(number):
-            raise self.fault("out of range", column, f"is {text}", f"write {limits.wanted}")
+            raise self.fault("out of range", column, f"is {brief(text)}", f"write {limits.wanted}")
         return number
 
     def fault(self, kind: Kind, column: str, says: str, remedy: str) -> TraceError:
         """Return what is wrong with one of its values."""
         return TraceError(
-            f"{column} {says}", f"{remedy[:1].upper()}{remedy[1:]}, or pass over such rows with "
-            f"--skip-bad.", kind=kind, at=Spot(self.file, self.line, self._where(column)),
+            f"{column} {says}", f"{remedy[:1].upper()}{remedy[1:]}.", kind=kind,
+            at=Spot(self.file, self.line, self._where(column)),
         )  # fmt: skip
 
     def _where(self, column: str) -> int | None:
@@ -117,6 +131,15 @@ class Row:
             return None
         before = list(self.values)[: list(self.values).index(column)]
         return 1 + sum(len(self.values[name]) + 1 for name in before)
+
+
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
+
+
+def number_in(text: str) -> float | None:
+    """Return a finite number as tables write it; None for others, such as `nan` and `1_000`."""
+    number = float(text) if _NUMBER.fullmatch(text) else math.nan
+    return number if math.isfinite(number) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +163,7 @@ class Lines:
         return str(self.file)
 
     def numbered(self) -> Iterator[tuple[int, str | TraceError]]:
-        """Yield each line from 1 on, or what is wrong with it; blank ones are passed over."""
+        """Yield each line from 1 on, blank ones too, or what is wrong with it."""
         number = 0
         while True:
             number += 1
@@ -170,7 +193,7 @@ class Lines:
     def _cut(self, number: int) -> TraceError:
         return TraceError(
             "the gzip file is cut short or damaged here",
-            "Fetch it again (`gzip -t` checks it), or use what is whole with --skip-bad.",
+            "Fetch it again; `gzip -t` checks it.",
             kind="cut short", at=Spot(self.name, number),
         )  # fmt: skip
 
@@ -191,29 +214,53 @@ def opened(file: Path) -> Lines:
 
 def header(lines: Iterator[tuple[int, str | TraceError]], name: str) -> Sequence[str]:
     """Return the columns; raise TraceError for a file without a header or with one twice."""
-    for _, line in lines:
+    for number, line in lines:
         if isinstance(line, TraceError):
             raise line
-        if not line.strip():
-            continue
-        columns = [column.strip() for column in fields(line, name, 1)]
-        twice = next((column for column in columns if columns.count(column) > 1), None)
-        if twice is not None:
-            raise TraceError(f"has the column {twice!r} twice", "Rename one.", at=Spot(name, 1))
-        return columns
+        if line.strip():
+            return _columns(line, name, number)
     raise TraceError(
         "the file is empty", "Its first line names the columns: job,submit_s,duration_s,gpus.",
         at=Spot(name, 1),
     )  # fmt: skip
 
 
+COLUMNS_MOST = 200
+SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
+
+
+def _columns(line: str, name: str, number: int) -> Sequence[str]:
+    columns = [column.strip() for column in fields(line, name, number)]
+    other = next((sign for sign in SEPARATORS if len(columns) == 1 and sign in line), None)
+    twice = next((each for each, times in Counter(columns).items() if times > 1), None)
+    says, remedy = "", ""
+    if other is not None:
+        says, remedy = f"{SEPARATORS[other]} separate the columns", "Separate them by commas."
+    elif len(columns) > COLUMNS_MOST:
+        says, remedy = f"has {len(columns):,} columns", "Is this a table of jobs?"
+    elif "" in columns:
+        says = f"column {columns.index('') + 1} of the header has no name"
+        remedy = "Name it, or leave it out: a comma at the end begins one more."
+    elif twice is not None:
+        says, remedy = f"has the column {brief(twice)!r} twice", "Rename one."
+    if says:
+        raise TraceError(says, remedy, at=Spot(name, number))
+    return columns
+
+
 def fields(line: str, name: str, number: int) -> list[str]:
     """Return the fields of one line; raise TraceError when its quotes do not match."""
+    if "\r" in line:
+        raise TraceError(
+            "is no line of CSV: it holds a carriage return, at which no line ends",
+            "Save the file with ends of lines as Unix (LF) or Windows (CR LF) writes them.",
+            kind="no CSV", at=Spot(name, number, line.index("\r") + 1),
+        )  # fmt: skip
     try:
         return list(csv.reader([line], strict=True))[0] if line else []
     except csv.Error as error:
         raise TraceError(
-            f"is no line of CSV: {error}", "Mend its quotes, or skip it with --skip-bad.",
+            f"is no line of CSV: {error}", "Mend its quotes: they end on the line they begin on.",
             kind="no CSV", at=Spot(name, number),
         ) from error  # fmt: skip
 
@@ -224,8 +271,29 @@ def row(columns: Sequence[str], line: str, name: str, number: int) -> Row:
     if len(found) != len(columns):
         raise TraceError(
             f"has {len(found)} fields, the header has {len(columns)}",
-            "Write a field for every column, or skip such rows with --skip-bad.",
+            "Write a field for every column.",
             kind="fields missing", at=Spot(name, number),
         )  # fmt: skip
     values = {column: value.strip() for column, value in zip(columns, found, strict=True)}
     return Row(name, number, line, values)
+
+
+def rows_of_their_own(
+    lines: Iterator[tuple[int, str | TraceError]], columns: Sequence[str], name: str, key: str
+) -> Iterator[Row]:
+    """Yield the rows of a list; raise TraceError for a bad one, and for a name that comes again."""
+    seen: dict[str, int] = {}
+    for number, line in lines:
+        if isinstance(line, TraceError):
+            raise line
+        if not line.strip():
+            continue
+        one = row(columns, line, name, number)
+        word = one.word(key)
+        if word in seen:
+            raise one.fault(
+                "duplicate job", key, f"is {brief(word)!r}, as on line {seen[word]}",
+                "give every row a name of its own",
+            )  # fmt: skip
+        seen[word] = number
+        yield one
