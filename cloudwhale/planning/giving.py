@@ -84,7 +84,8 @@ def matched(
         reserved[kept.reservation.node] = beside(kept.reservation, room, before, whole, reserved)
     given = Packing(
         now=world.now, free=before.free, running=before.running, score=policies.score,
-        durations=before.durations, weights=rules.weights, reserved=reserved, strict=line.strict,
+        durations=before.durations, weights=rules.weights, reserved=reserved, there=said.there,
+        strict=line.strict,
     )  # fmt: skip
     packed = pack(said.classes, given)
     after = before.with_places(packed.places)

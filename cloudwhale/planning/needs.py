@@ -61,8 +61,10 @@ class Needs:
         durations: Durations,
         reserved: Mapping[str, Reservation],
         nodes: Mapping[str, Node],
+        there: Mapping[str, str] | None = None,
     ) -> None:
         self._now = now
+        self._there = there or {}
         self._durations = durations
         self._reserved = sorted(reserved.items())
         self._nodes = nodes
@@ -82,14 +84,21 @@ class Needs:
         barred = self._barred(job) if self._reserved else frozenset[str]()
         speeds = tuple(sorted(spec.speeds.items())) if spec.speeds else ()
         likes = (spec.affinity, spec.image, spec.inputs)
-        key = (job.demand, step, likes, spec.reference, speeds, barred)
+        there = self._there.get(job.id)
+        key = (job.demand, step, likes, spec.reference, speeds, barred, there)
         number = self._found.get(key)
         if number is None:
             number = self._found[key] = len(self.all)
             length_s = float(2.0 ** (step / STEPS_A_DOUBLING))
-            wanted = spec_of(job)
+            wanted = self._only_on(there, spec_of(job))
             self.all.append(Need(wanted, length_s, barred, self._speeds(wanted)))
         return number
+
+    def _only_on(self, there: str | None, spec: JobSpec) -> JobSpec:
+        if there is None:
+            return spec
+        others = (name for name in self._nodes if name != there)
+        return spec.but(where=spec.where.but(not_on=(*spec.where.not_on, *others)))
 
     def _speeds(self, spec: JobSpec) -> Mapping[str, float]:
         gpu = spec.resources.gpu

@@ -39,6 +39,8 @@ class Packing:
     """Weight of each named score; empty: the policy's own."""
     reserved: Mapping[str, Reservation] = field(default_factory=dict[str, Reservation])
     """Room that is kept, by node id: who would run past the start must fit beside it."""
+    there: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Ids of the nodes on which some start, or not at all, by the ids of the jobs."""
     strict: bool = False
     """Whether everybody behind the first class that did not get all its places stays out."""
 
@@ -58,7 +60,7 @@ def pack(classes: Sequence[Sequence[Job]], given: Packing) -> Packed:
     not fit, and nobody of its head is refused whom only jobs behind it keep out (`seating`).
     """
     nodes = {name: free.node for name, free in given.free.items()}
-    needs = Needs(given.now, given.durations, given.reserved, nodes)
+    needs = Needs(given.now, given.durations, given.reserved, nodes, given.there)
     jobs = [job for some in classes for job in some]
     waiting = numbered(jobs, needs)
     ground = ground_of(waiting, needs, given)

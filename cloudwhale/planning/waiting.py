@@ -1,6 +1,6 @@
 """Wait or rent in a round: what the wait policy is shown, and what its verdicts come to."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -48,6 +48,8 @@ class Waited:
     stays: Mapping[str, Reason] = field(default_factory=dict[str, Reason])
     """What those are told that fit nowhere now and wait for a start, by their id."""
     look_again_at: Instant | None = None
+    there: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Ids of the nodes on which some start, or not at all now, by the ids of the jobs."""
 
     @property
     def is_planned(self) -> bool:
@@ -96,7 +98,19 @@ def waited(
         leaving=tuple(leaving),
         stays=stays,
         look_again_at=_look_again_at(verdicts.values(), world.now),
+        there=_there(verdicts, saying.at_once),
     )
+
+
+def _there(verdicts: Mapping[str, Verdict], at_once: Collection[str]) -> Mapping[str, str]:
+    """Return who starts on one node alone; while nobody waits, all may go where they like."""
+    if all(verdict.kind == "start" for verdict in verdicts.values()):
+        return {}
+    return {
+        job: verdict.node
+        for job, verdict in verdicts.items()
+        if verdict.kind == "start" and verdict.fixed and job not in at_once
+    }
 
 
 def _look_again_at(verdicts: Iterable[Verdict], now: Instant) -> Instant | None:

@@ -78,6 +78,8 @@ class Verdict:
     node: str = ""
     at: Instant | None = None
     """When it is expected to start here, or is to be asked again, if it waits."""
+    fixed: bool = False
+    """Whether it starts on `node` or not at all now: room elsewhere is planned for others."""
 
 
 class Wait(Protocol):

@@ -27,7 +27,7 @@ class Easy:
             slot = _opening(one, table)
             if slot is not None:
                 table.reserve(slot, one.devices, _length_s(one))
-                found[one.job.id] = Verdict("start", "delays nobody", node=slot.node)
+                found[one.job.id] = _starts("delays nobody", slot)
             elif head:
                 found[one.job.id] = Verdict("wait", f"may not delay {head}")
             else:
@@ -51,7 +51,7 @@ class Conservative:
                 found[one.job.id] = _kept(one, table, waits)
             else:
                 table.reserve(slot, one.devices, _length_s(one))
-                found[one.job.id] = Verdict("start", "delays nobody before it", node=slot.node)
+                found[one.job.id] = _starts("delays nobody before it", slot)
         return found
 
 
@@ -74,6 +74,11 @@ def _kept(one: Waiting, table: Timetable, waits: Waits) -> Verdict:
     table.reserve(slot, one.devices, _length_s(one))
     at = waits.now + slot.start_s
     return Verdict("wait", "room is kept for it", node=slot.node, at=at)
+
+
+def _starts(says: str, slot: Slot) -> Verdict:
+    """Return that a job starts where it was planned, for room elsewhere may be kept."""
+    return Verdict("start", says, node=slot.node, fixed=True)
 
 
 def _length_s(one: Waiting) -> Seconds:
