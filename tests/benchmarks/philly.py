@@ -21,7 +21,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -128,7 +128,7 @@ def rows(options: argparse.Namespace, jobs: Sequence[pool.Job]) -> list[Row]:
         for policy in options.policies:
             one = row(policy, jobs, gpus, options.restart)
             known = REFERENCE.get(gpus, {}).get(policy) if is_known else None
-            found.append(Row(**{**asdict(one), "reference": known}))
+            found.append(replace(one, reference=known))
             if options.played and policy in philly_jobs.SETTINGS:
                 found.append(played(policy, jobs, gpus, options.restart))
     return found
