@@ -1,7 +1,7 @@
 """A stage for whole lives in simulated time: mortal controllers and agents, and what must hold."""
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from makers import a_job, wants
 
@@ -75,7 +75,13 @@ class MortalEffects(InlineEffects):
         return super().start(Effect(effect.key, lambda: self._fuse.around(effect.do)), now)
 
 
-class MortalStore:
+if TYPE_CHECKING:
+    Rest = MemoryStore  # what `__getattr__` passes on, for the type checkers
+else:
+    Rest = object
+
+
+class MortalStore(Rest):
     """A store whose controller may die around any write."""
 
     def __init__(self, store: Store, fuse: Fuse) -> None:
