@@ -53,7 +53,7 @@ def _plan(world: World, policies: Policies) -> Plan:
         *(_place(job, decision, found.first) for job, decision in found.places),
         *(p.Hold(job=h.job.id, until=h.until, reason=h.reason) for h in found.holds),
         *chain.from_iterable(_room_made(one, world) for one in found.gives_way),
-        *_changed_reasons(world, queue, _with_prices(found, world, policies, durations)),
+        *_changed_reasons(world, queue, _with_prices(found, paid, policies, durations)),
         *kept.steps,
         *rented.steps,
         *_not_rented(found, rented),
