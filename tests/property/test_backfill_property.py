@@ -98,3 +98,14 @@ def test_shares_of_devices_are_backfilled_too_and_every_job_ends(policy: str, se
     found = play(setting, chosen(policy, {}, 1))
     assert all(one.completion_s is not None for one in found.jobs.values())
     never_over_capacity(found, setting.nodes)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_jobs_that_end_later_than_said_are_not_planned_for_without_an_end(policy: str) -> None:
+    setting = replace(setting_of(7), physics=Physics())
+    late = [
+        replace(one, spec=one.spec.but(duration_s=0.8 * one.work_s)) for one in setting.arrivals
+    ]
+    found = play(replace(setting, arrivals=late), chosen(policy, {}, 1))
+    assert all(one.completion_s is not None for one in found.jobs.values())
+    assert found.rounds < 40 * len(late)

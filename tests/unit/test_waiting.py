@@ -195,6 +195,15 @@ def test_an_unknown_length_has_the_mean_of_what_has_ended() -> None:
     assert Expecting(7.0).length_s(None) == 7.0
 
 
+def test_one_that_should_have_ended_just_now_ends_now_and_one_that_is_late_goes_on() -> None:
+    """Two that end together are heard of one after the other: neither is planned as staying."""
+    right = Expecting(HOUR_S)
+    assert right.lefts_s(100.0, 40.0, 0) == [60.0]
+    assert 0.0 < right.lefts_s(100.0, 100.0, 0)[0] < 0.01
+    assert right.lefts_s(100.0, 100.5, 0) == [1.0], "else it is asked again without an end"
+    assert right.lefts_s(100.0, 120.0, 0) == [60.0]
+
+
 def test_a_length_within_bounds_is_expected_below_their_middle() -> None:
     expected_s = Expecting(HOUR_S, 3.0).length_s(HOUR_S)
     assert HOUR_S < expected_s < 5.0 / 3.0 * HOUR_S

@@ -47,9 +47,7 @@ class Expecting:
         """
         if self.spread <= 1.0 and said_s is not None:
             left_s = said_s - ran_s
-            if left_s <= 0.0:
-                left_s = DUE_S if left_s > -SHORTEST_S else max(SHORTEST_S, 0.5 * ran_s)
-            return [left_s] * self.futures
+            return [left_s if left_s > 0.0 else _outran_s(-left_s, ran_s)] * self.futures
         low_s, high_s = ran_s, inf
         if said_s is not None:
             low_s, high_s = max(ran_s, said_s / self.spread), said_s * self.spread
@@ -62,6 +60,13 @@ class Expecting:
         """Return the length that a part of all jobs stays below, of those between two bounds."""
         width = (high_s - low_s) / self.mean_s
         return low_s - self.mean_s * log(1.0 - part * (1.0 - exp(-width)))
+
+
+def _outran_s(late_s: Seconds, ran_s: Seconds) -> Seconds:
+    """Return how long one still runs that should have ended: one that is hardly late, hardly."""
+    if late_s < DUE_S:
+        return DUE_S
+    return SHORTEST_S if late_s < SHORTEST_S else max(SHORTEST_S, 0.5 * ran_s)
 
 
 def _parts(number: int, count: int) -> Sequence[float]:
