@@ -26,6 +26,8 @@ class Hired:
 
     def __init__(self, world: World, now: Instant) -> None:
         self._rentals = dict(world.rentals)
+        self._nodes = frozenset(world.nodes)
+        """Of a launch whose answer was lost the agent may have joined before."""
         self._now = now
 
     def told(self, name: str, value: Launched | Extended | Ended) -> tuple[e.Event, ...]:
@@ -74,11 +76,14 @@ class Hired:
         return self._remembered(events)
 
     def _remembered(self, events: Iterable[e.Event]) -> tuple[e.Event, ...]:
-        found = tuple(events)
+        found = tuple(event for event in events if not self._has_joined(event))
         for event in found:
             if isinstance(event, e.RentalChanged):
                 self._remember(event.rental)
         return found
+
+    def _has_joined(self, event: e.Event) -> bool:
+        return isinstance(event, e.NodeJoined) and event.node.id in self._nodes
 
     def _remember(self, rental: Rental) -> None:
         if rental.state is RentalState.RETURNED:

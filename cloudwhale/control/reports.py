@@ -36,6 +36,11 @@ class Reading:
             rental.node for rental in world.rentals.values() if rental.ended_at is not None
         }
         """Rented machines that are no more: what they said last brings none back."""
+        self._rented = {
+            rental.node: "" if rental.taken is None else rental.taken.provider
+            for rental in world.rentals.values()
+        }
+        """Who has each rented machine: its agent may join before its launch is answered."""
         self._now = now
         self.fence = 0
         """The highest that an agent says to have obeyed."""
@@ -112,6 +117,8 @@ class Reading:
 
     def _joined(self, node: str, report: d.Joined) -> e.NodeJoined:
         joined = joined_node(self._nodes.get(node), node, report, self._now)
+        if node in self._rented:
+            joined = joined.but(owned=False, provider=self._rented[node])
         return e.NodeJoined(at=self._now, node=joined)
 
     def _left(self, known: Node | None, report: d.Left) -> Iterator[e.Event]:

@@ -1,6 +1,7 @@
 """What providers say of rented machines, as events, in whatever order it comes."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import permutations
 
 import pytest
@@ -37,7 +38,8 @@ RENEWAL = Renewal(
 
 
 def world(of: Rental) -> World:
-    return a_world([a_job("j")], [a_node(), a_node("rent-1-1", owned=False)], rentals={of.id: of})
+    there = [] if of.state is RentalState.RESERVED else [a_node("rent-1-1", owned=False)]
+    return a_world([a_job("j")], [a_node(), *there], rentals={of.id: of})
 
 
 def hired(of: Rental, now: float = 60.0) -> Hired:
@@ -59,6 +61,13 @@ def test_a_launch_that_is_answered_makes_a_node_that_is_waited_for() -> None:
 def test_a_machine_that_is_listed_counts_as_launched_though_nobody_answered() -> None:
     events = hired(RENTAL).seen("cloud", [MACHINE])
     assert after(events)[-1].state is RentalState.BOOTING
+
+
+def test_an_agent_that_has_joined_before_its_launch_is_answered_stays_as_it_is() -> None:
+    before = world(RENTAL)
+    known = replace(before, nodes={**before.nodes, "rent-1-1": a_node("rent-1-1", owned=False)})
+    events = Hired(known, 60.0).told("rent-1-1", Launched(MACHINE))
+    assert [type(event) for event in events] == [e.RentalChanged, e.RentalChanged]
 
 
 def test_no_capacity_gives_all_money_back_and_says_so() -> None:

@@ -1,3 +1,4 @@
+from clouding import an_offer
 from makers import a_job, a_node, a_world, placed
 
 from cloudwhale.control.reports import Reading
@@ -6,6 +7,8 @@ from cloudwhale.model import event as e
 from cloudwhale.model.job import Checkpoint, JobState
 from cloudwhale.model.node import Facts, NodeState
 from cloudwhale.model.reason import Code
+from cloudwhale.model.rental import Lease, Rental
+from cloudwhale.model.units import MicroUsd
 
 FACTS = Facts(cpu=4.0, memory_gib=8.0, disk_gib=50.0)
 JOB = placed(a_job("j"))
@@ -63,6 +66,22 @@ def test_an_agent_that_joins_makes_its_node_ready() -> None:
     assert isinstance(event, e.NodeJoined)
     node = event.node
     assert (node.state, node.agent, node.lease_s) == (NodeState.READY, "a-2", 900.0)
+
+
+def test_an_agent_on_a_rented_machine_that_joins_before_its_launch_is_answered_is_not_ours() -> (
+    None
+):
+    lease = Lease(number=1, watched_until=900.0, away_until=1000.0, stop_at=1120.0)
+    rental = Rental(
+        id="rent-1-1", node="rent-1-1", payer="run-1", offer="big", lease=lease,
+        reserved=MicroUsd(1), taken=an_offer(),
+    )  # fmt: skip
+    report = d.Joined(at=1.0, agent="a", facts=FACTS, public_key="k").model_dump_json().encode()
+    (event,) = Reading(a_world([], [], rentals={"rent-1-1": rental}), 5.0).events(
+        "rent-1-1", report
+    )
+    assert isinstance(event, e.NodeJoined)
+    assert (event.node.owned, event.node.provider) == (False, "cloud")
 
 
 def test_a_heartbeat_says_nothing_and_whatever_is_said_brings_a_lost_node_back() -> None:
