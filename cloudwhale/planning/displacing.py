@@ -100,8 +100,9 @@ def may_go_for(victim: Job, job: Job, rules: Rules) -> bool:
 
     Not for one of a lower class that only age has put first, unless the order knows no classes.
     """
-    own, other = priority_class(job.spec.priority), priority_class(victim.spec.priority)
-    return rules.classless or own >= other
+    if rules.classless:
+        return True
+    return priority_class(victim.spec.priority) <= priority_class(job.spec.priority)
 
 
 def lost_s(job: Job, now: Instant) -> Seconds:

@@ -2,15 +2,17 @@
 
 import math
 import pickle
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from cloudwhale.cli.completing import policy_words, trace_words
+from cloudwhale.cli.exits import Bug, for_error
 from cloudwhale.cli.output import Paper
-from cloudwhale.cli.simulate_asked import seeds_of
+from cloudwhale.cli.simulate_asked import SimulateOptions, seeds_of
 from cloudwhale.cli.simulate_view import Outcome, document, picture, shown, spread
+from cloudwhale.cli.simulating import simulate
 from cloudwhale.reporting.sheet import plain_lines
 from cloudwhale.reporting.trial_plots import Held, draw, held_over_time, stacked_floors
 from cloudwhale.reporting.trial_tables import WORDS, TrialRow, bar_lines, trials_sheet
@@ -220,3 +222,14 @@ def test_a_play_that_breaks_off_says_whose_it_was_of_which_seed_when_and_why(
         assert word in told
     again = pickle.loads(pickle.dumps(failed.value))  # from a process of the pool
     assert isinstance(again, TrialFailed) and str(again) == told
+
+
+def test_the_command_says_it_and_ends_as_a_bug_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> Iterator[Trial]:
+        raise TrialFailed("the policy las broke off on seed 2", "Report it.")
+        yield
+
+    monkeypatch.setattr("cloudwhale.cli.simulating.trials", broken)
+    with pytest.raises(Bug, match="the policy las broke off on seed 2\nReport it.") as ended:
+        simulate(SimulateOptions(policies="las", jobs=3))
+    assert for_error(ended.value) == 70
