@@ -10,7 +10,7 @@ from cloudwhale.cli.interrupts import Interrupts
 from cloudwhale.cli.output import document_or, is_terminal, stderr_paper
 from cloudwhale.cli.simulate_asked import SimulateOptions, bench_of, policies_of, seeds_of
 from cloudwhale.cli.simulate_progress import Progress
-from cloudwhale.cli.simulate_view import Outcome, document, shown
+from cloudwhale.cli.simulate_view import Outcome, document, shown, unwritable, writable
 from cloudwhale.reporting.figures import counted, money
 from cloudwhale.simulation.traces.named import is_named, split_name
 from cloudwhale.simulation.trials import Bench, Todo, Trial, TrialFailed, bounds_of, trials
@@ -18,6 +18,8 @@ from cloudwhale.simulation.trials import Bench, Todo, Trial, TrialFailed, bounds
 
 def simulate(options: SimulateOptions) -> int:
     """Play, show, draw; return the exit code. Ctrl-C ends with what has been played."""
+    if options.plots is not None:
+        writable(options.plots)
     if split_name(options.trace)[0] == FILLS:
         return _filled(options)
     names = policies_of(options.policies)
@@ -105,7 +107,5 @@ def _draw(outcome: Outcome, folder: Path) -> None:
     try:
         files = draw(picture(outcome), folder)
     except OSError as error:
-        raise WrongUsage(
-            f"--plots {folder}: {error.strerror}.", "Name a folder that can be written to."
-        ) from error
+        raise unwritable(folder, error) from error
     paper.say(f"wrote {len(files)} files: {files[0]}, ... {files[-1].name}")

@@ -109,7 +109,12 @@ def test_what_goes_wrong_is_told_and_every_job_ends(shell: Shell) -> None:
     ("words", "code", "says"),
     [
         (("--trace", "none.csv"), 110, "none.csv: no such file or directory"),
+        (("--trace", "."), 110, ".: is a directory"),
+        (("--trace", ""), 110, ".: is a directory"),
+        (("--trace", "synthetic:large"), 110, "the trace synthetic has no variants"),
         (("--trace", "philly"), 110, "philly_jobs_first60d.csv is not there"),
+        (("--jobs", "100000000000000000000"), 2, "--jobs"),
+        (("--faults", "lost:node=desk,at=1e400h"), 2, "'at=1e400h'"),
         (("--policy", "wale"), 2, "there is no policy called 'wale'"),
         (("--seeds", "0"), 2, "--seeds '0' names no seeds"),
         (("--estimates", "about"), 2, "'about' is no kind of estimates"),
@@ -120,7 +125,9 @@ def test_what_goes_wrong_is_told_and_every_job_ends(shell: Shell) -> None:
         (("--budget", "5"), 2, "--budget has nothing to be spent on"),
         (("--faults", "flood:at=1h"), 2, "'flood' is no kind of fault"),
         (("--faults", "lost:node=attic,at=1h"), 2, "--faults names the node attic"),
-        (("--plots", "lab.toml", "--jobs", "1", "--policy", "fifo"), 2, "--plots lab.toml"),
+        (("--plots", "lab.toml"), 2, "--plots lab.toml: File exists"),
+        (("--plots", "/proc/drawn"), 2, "--plots /proc/drawn: "),
+        (("--trace", "openb", "--plots", "lab.toml"), 2, "--plots lab.toml: File exists"),
     ],
 )
 def test_what_cannot_be_played_is_refused_in_a_sentence(
@@ -129,6 +136,7 @@ def test_what_cannot_be_played_is_refused_in_a_sentence(
     shell.write("lab.toml", LAB)
     done = shell("simulate", *words)
     assert done.code == code and says in done.err
+    assert done.out == "", "nothing is played that is lost then"
     assert "Traceback" not in done.err
 
 
