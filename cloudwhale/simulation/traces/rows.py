@@ -52,7 +52,7 @@ class TraceError(SpecError):
         self, says: str, remedy: str, at: Spot = NOWHERE, kind: Kind | None = None
     ) -> None:
         super().__init__(says, remedy, file=at.file, line=at.line, column=at.column)
-        self.kind = kind
+        self.kind: Kind | None = kind
         """None: it is not one row that is wrong, and nothing can be skipped."""
         self._bare, self._at = says, at
 
