@@ -1,11 +1,12 @@
 """Schedulers that play the same jobs, as a person asks for it."""
 
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from shell import Shell, until
+from shell import COMMAND, Shell, until
 
 SMALL = ("simulate", "--jobs", "12", "--seeds", "2")
 TRACE = "job,submit_s,duration_s,gpus,share\na,0,600,1,1\nb,60,600,1,0.5\nc,60,300,1,0.5\n"
@@ -168,3 +169,19 @@ def test_openb_is_filled_by_every_policy_that_can(shell: Shell) -> None:
         most = found["policies"]["bound"]["allocated_percent"]["130"]
         assert 80 < curve[max(curve)] <= most <= 100
     assert set(found["seeds"]["fgd"]) == {"1", "2", "3"}
+
+
+@pytest.mark.parametrize(
+    ("where", "code", "says"),
+    [(">&-", 0, ""), (">/dev/full", 1, "nothing more can be written: No space left on device")],
+)
+def test_an_output_that_takes_nothing_is_no_bug(
+    shell: Shell, where: str, code: int, says: str
+) -> None:
+    words = [*COMMAND, "simulate", "--jobs", "1", "--seeds", "1", "--policy", "fifo"]
+    done = subprocess.run(
+        ["sh", "-c", f'"$@" {where}', "sh", *words], cwd=shell.folder, env=shell.environment,
+        stderr=subprocess.PIPE, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, says in done.stderr) == (code, True)
+    assert "bug" not in done.stderr and "Traceback" not in done.stderr
