@@ -17,8 +17,9 @@ from cloudwhale.simulation.playing import Arrival, Played, Setting, play
 
 ORDERS: Mapping[str, Mapping[str, Any]] = {
     "srtf": {"classless": True}, "srsf": {"classless": True}, "las": {"classless": True},
-    "whale": {},
+    "whale": {"age": False},
 }  # fmt: skip
+"""A wait that is too long follows the load: it may come and go as others stop, so without age."""
 SEEDS = st.integers(0, 10**6)
 MODELS = {"L4": 24.0, "A100-40GB": 40.0}
 LONG_S = 4 * 3600.0
