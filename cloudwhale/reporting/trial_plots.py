@@ -256,8 +256,9 @@ def _cost(axes: Any, picture: Picture) -> None:
             [usd for usd, _ in points], [hours for _, hours in points], label=one.name,
             color=colour(number), s=36,
         )  # fmt: skip
-    axes.set_xlim(left=0)
-    axes.set_ylim(bottom=0)
+    # from 0, with room beyond the farthest points, which the edge would cut in half otherwise
+    axes.set_xlim(0, 1.08 * axes.get_xlim()[1])
+    axes.set_ylim(0, 1.15 * axes.get_ylim()[1])
     axes.set_xlabel("spent on rented machines, USD")
     axes.set_ylabel("mean completion, h")
     axes.set_title("cost against completion (down and left is better)")
