@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 
 from cloudwhale.model.job import Job
 from cloudwhale.model.reason import Code
-from cloudwhale.model.units import Seconds
+from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.planning.releases import Whole
 from cloudwhale.spi.policy import Queueing, priority_class
 
@@ -35,7 +36,7 @@ class Aged:
     """Ids of those that a whole node is kept for: they have waited as long again."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Limits:
     """Which wait is too long for a batch job; they follow the load."""
 
@@ -44,12 +45,12 @@ class Limits:
     waits_s: Seconds
     """What they need for what is left of what waits."""
 
-    @property
+    @cached_property
     def large_s(self) -> Seconds:
         """Return the limit of large jobs: the longest."""
         return _limit(max(LARGE * self.here_s, LARGE_WAITS * self.waits_s))
 
-    @property
+    @cached_property
     def small_s(self) -> Seconds:
         """Return the limit of the others."""
         return _limit(max(SMALL * self.here_s, SMALL_WAITS * self.waits_s))
@@ -68,19 +69,14 @@ def aged(ready: Sequence[Job], running: Sequence[Job], queueing: Queueing, whole
     most, so whoever was submitted MOST_S after another's due would begin is never before it.
     """
     limits = limits_of(ready, running, queueing)
-    rows = [
-        (
-            job.submitted_at
-            + job.run_s
-            + limits.of(job, queueing)
-            * PATIENCE[priority_class(job.spec.priority)]
-            * whole.part(job),
-            job.id,
-            job,
-        )
-        for job in ready
-    ]
-    due = sorted(row for row in rows if row[0] <= queueing.now)
+    rows: list[tuple[Instant, str, Job]] = []
+    for job in ready:
+        patience = PATIENCE[priority_class(job.spec.priority)]
+        limit_s = limits.of(job, queueing) * patience * whole.part(job)
+        due_at = job.submitted_at + job.run_s + limit_s
+        if due_at <= queueing.now:
+            rows.append((due_at, job.id, job))
+    due = sorted(rows)
     whole.look(job for *_, job in due)
     able = [(at, job) for at, _, job in due if whole.nodes(job)]
     return Aged(

@@ -110,8 +110,8 @@ def _used(plan: p.Plan, world: World) -> Iterator[tuple[Node, _Use]]:
     """Add up the nodes that the plan touches, from the jobs themselves."""
     touched = {step.placement.node for step in _placements(plan)}
     use = {name: _Use() for name in touched if name in world.nodes}
-    for job in world.jobs.values():
-        if job.placement is not None and job.state.value in ("starting", "running", "recovering"):
+    for job in world.jobs.values() if use else ():
+        if job.placement is not None and job.state in ("starting", "running", "recovering"):
             _add(use, job, job.placement.node, job.placement.devices)
     for step in _placements(plan):
         if step.job in world.jobs:

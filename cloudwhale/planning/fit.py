@@ -19,15 +19,23 @@ Filter = Callable[[JobSpec, Free, Suitable], Refusal | None]
 
 def fit(spec: JobSpec, free: Free) -> Placement | Refusal:
     """Return the devices that the job would get on the node, or why it cannot be there."""
+    refusal = refused(spec, free)
+    if refusal is not None:
+        return refusal
+    if not spec.resources.gpu.count:
+        return Placement.model_construct(node=free.node.id, devices=())
+    devices = chosen_devices(spec.resources.gpu, _opened(spec, free), free.node.facts.links)
+    return Placement.model_construct(node=free.node.id, devices=devices)
+
+
+def refused(spec: JobSpec, free: Free) -> Refusal | None:
+    """Return why the job cannot be on the node, or None: `fit` without choosing devices."""
     suitable = _suitable(spec, free)
     for forbids in FILTERS:
         refusal = forbids(spec, free, suitable)
         if refusal is not None:
             return refusal
-    if not spec.resources.gpu.count:
-        return Placement.model_construct(node=free.node.id, devices=())
-    devices = chosen_devices(spec.resources.gpu, _opened(spec, free), free.node.facts.links)
-    return Placement.model_construct(node=free.node.id, devices=devices)
+    return None
 
 
 def refusal_of(spec: JobSpec, free: Free, by: int) -> Refusal | None:
@@ -303,7 +311,10 @@ def _opened(spec: JobSpec, free: Free) -> list[DeviceFree]:
     """Return the devices with room, one by one and in their order."""
     known: dict[tuple[str, float], bool] = {}  # the devices of a node are mostly alike
     found: list[DeviceFree] = []
+    least_share = spec.resources.gpu.share
     for d in free.devices:
+        if d[2] + DUST < least_share:
+            continue  # its share: most devices are taken
         kind = (d.device.model, d.device.memory_gib)
         if kind not in known:
             known[kind] = suits(spec, d.device)

@@ -88,7 +88,9 @@ def matched(
         strict=line.strict,
     )  # fmt: skip
     packed = pack(said.classes, given)
-    after = before.with_places(packed.places)
+    after = before
+    if line.holds_pay or rules.preempt:
+        after = before.with_places(packed.places)
     held: tuple[Hold, ...] = ()
     if line.holds_pay:
         held = holds(_may_wait(packed, room), _ahead(said.classes, packed), after, whole, reserved)

@@ -1,7 +1,8 @@
 """The nodes of a round while it is matched: who sits where, and what that leaves."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from cloudwhale.model.job import Placement
 from cloudwhale.model.plan import Scored
@@ -26,9 +27,12 @@ class Seat:
 class Ground:
     """Changes while a round is matched; everything that reads it sees the same songs."""
 
-    def __init__(self, songs: Sequence[Song], needs: Sequence[Need], taste: Taste) -> None:
+    def __init__(
+        self, songs: Sequence[Song], needs: Sequence[Need], taste: Callable[[], Taste]
+    ) -> None:
+        """`taste`: asked for when somebody fits somewhere, which in a long queue is rare."""
         self.needs = needs
-        self.taste = taste
+        self._asked_taste = taste
         self.songs = list(songs)
         """What is free on each node now; the nodes are in the order of their ids."""
         self.before = tuple(songs)
@@ -36,22 +40,31 @@ class Ground:
         self.seats: list[tuple[Seat, ...]] = [() for _ in songs]
         """Who was seated on each node in this round, in that order."""
         self._worth: dict[int, float] = {}
-        self._fits: dict[tuple[str, str], tuple[Free, Placement | Refusal]] = {}
-        """Where each demand was found to fit last, with what was free on the node then."""
+        self._fits: dict[tuple[str, str, bool], tuple[Free, Free | None, Placement | Refusal]] = {}
+        """Where each demand was found to fit last, with what was free on the node then, beside
+        what is reserved too.
+        """
         self.changed: set[int] = set()
         """Nodes whose songs are others than when somebody last cleared this."""
+
+    @cached_property
+    def taste(self) -> Taste:
+        """Return how places are judged in this round."""
+        return self._asked_taste()
 
     def place(self, need: int, song: Song) -> Placement | Refusal:
         """Return the devices that a need would get on a node in some state, or why none."""
         wanted = self.needs[need]
-        if song.left is not None and song.node.id in wanted.barred:
-            return fit_beside(wanted.spec, song.free, song.left, song.kept_for)
+        left = song.left if song.left is not None and song.node.id in wanted.barred else None
         # Needs that differ in length alone fit alike: of a long queue most do.
-        key = (wanted.spec.demand, song.node.id)
-        seen, found = self._fits.get(key, (None, None))
-        if found is None or seen is not song.free:
-            found = fit(wanted.spec, song.free)
-            self._fits[key] = (song.free, found)
+        key = (wanted.demand, song.node.id, left is not None)
+        seen, beside, found = self._fits.get(key, (None, None, None))
+        if found is None or seen is not song.free or beside is not left:
+            if left is None:
+                found = fit(wanted.spec, song.free)
+            else:
+                found = fit_beside(wanted.spec, song.free, left, song.kept_for)
+            self._fits[key] = (song.free, left, found)
         return found
 
     def try_seat(self, rank: int, need: int, node: int) -> Seat | None:
@@ -129,5 +142,5 @@ class Ground:
         given = placement.devices
         if not given:
             return need.length_s
-        device = next(d for d in song.free.devices if d.device.id == given[0])
+        device = song.free.devices[song.node.facts.positions[given[0]]]
         return need.length_s / need.speeds[device.device.model]

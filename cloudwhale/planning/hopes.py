@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from cloudwhale.model.job import JobSpec, Placement
-from cloudwhale.planning.fit import fit
+from cloudwhale.model.job import JobSpec
+from cloudwhale.planning.fit import refused
 from cloudwhale.planning.inventory import Free
 from cloudwhale.planning.needs import Need, models_of
 from cloudwhale.planning.scoring import Song
@@ -23,7 +23,7 @@ def nodes_of_each(specs: Sequence[JobSpec], rooms: Sequence[Free]) -> list[tuple
 
 
 def _nodes_of(spec: JobSpec, rooms: Sequence[Free]) -> tuple[str, ...]:
-    return tuple(room.node.id for room in rooms if isinstance(fit(spec, room), Placement))
+    return tuple(room.node.id for room in rooms if refused(spec, room) is None)
 
 
 def _nodes_of_many(specs: Sequence[JobSpec], rooms: Sequence[Free]) -> list[tuple[str, ...]]:

@@ -1,7 +1,9 @@
 """What is free on every node after all that is already promised or was seen to be used."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import NamedTuple
 
 from cloudwhale.model.job import HOLDS_A_PLACE, GpuRequest, Job, Placement, Resources
@@ -48,21 +50,36 @@ class Free:
     network_mb_s: float | None = None
     _groups: list[Alike] = field(default_factory=list[Alike], init=False, repr=False, compare=False)
     """Worked out when they are asked for, and then kept."""
+    _summed: list[tuple[float, GiB]] = field(
+        default_factory=list[tuple[float, GiB]], init=False, repr=False, compare=False
+    )
 
     @property
     def alike(self) -> Alike:
         """Return one device for all that have the same left, with their count: asked often."""
         if not self._groups:
-            found: dict[tuple[object, ...], list[DeviceFree]] = {}
-            for one in self.devices:
-                device = one.device
-                key = (
-                    device.model, device.memory_gib, device.usable_gib, one.share, one.memory_gib,
-                    one.foreign_gib,
-                )  # fmt: skip
-                found.setdefault(key, []).append(one)
-            self._groups.append(tuple((group[0], len(group)) for group in found.values()))
+            # One comprehension each, as there are hundreds of devices: [1:4] is what is left.
+            keys = [(d[0].model, d[0].memory_gib, d[0].usable_gib, d[1:4]) for d in self.devices]
+            first = dict(zip(reversed(keys), reversed(self.devices), strict=True))
+            self._groups.append(tuple((first[key], many) for key, many in Counter(keys).items()))
         return self._groups[0]
+
+    @property
+    def shares(self) -> float:
+        """Return the devices that are free, each by its share."""
+        return self._sums[0]
+
+    @property
+    def gpu_gib(self) -> GiB:
+        """Return the memory that is free on all devices."""
+        return self._sums[1]
+
+    @property
+    def _sums(self) -> tuple[float, GiB]:
+        if not self._summed:
+            share, memory_gib = sum([d[2] for d in self.devices]), sum([d[1] for d in self.devices])
+            self._summed.append((share, memory_gib))
+        return self._summed[0]
 
     def less(self, wants: Resources, placement: Placement) -> "Free":
         """Return what is left when a job with these wants sits here."""
@@ -71,6 +88,24 @@ class Free:
     def more(self, wants: Resources, placement: Placement) -> "Free":
         """Return what there is when a job with these wants leaves; the opposite of `less`."""
         return self._moved(wants, placement, 1)
+
+    def more_of(self, gone: Sequence[tuple[Resources, Placement]]) -> "Free":
+        """Return what there is when several leave: the same sums as `more` for one after another.
+
+        The devices are copied once, however many leave.
+        """
+        cpu, memory_gib, disk_gib = self.cpu, self.memory_gib, self.disk_gib
+        disk_io, network = self.disk_io_mb_s, self.network_mb_s
+        devices, positions = list(self.devices), self.node.facts.positions
+        for wants, placement in gone:
+            cpu += wants.cpu
+            memory_gib += wants.memory_gib or 0.0
+            disk_gib += wants.disk_gib or 0.0
+            disk_io = _soft(disk_io, wants.disk_io_mb_s, 1)
+            network = _soft(network, wants.network_mb_s, 1)
+            for at in [positions[name] for name in placement.devices if name in positions]:
+                devices[at] = _device_moved(devices[at], wants, 1)
+        return Free(self.node, cpu, memory_gib, disk_gib, tuple(devices), disk_io, network)
 
     def within(self, other: "Free") -> "Free":
         """Return what is free here and in the other song of the same node."""
@@ -168,8 +203,8 @@ def _after(node: Node, jobs: Iterable[Job], measured: Measured | None) -> Free:
     facts = node.facts
     cpu, memory_gib, disk_gib = facts.cpu, facts.memory_gib, facts.disk_gib
     disk_io, network = facts.disk_io_mb_s, facts.network_mb_s
-    packs = [device.packs_gib for device in facts.devices]
-    left, shares, counts = packs.copy(), [1.0] * len(packs), [0] * len(packs)
+    left = [device.packs_gib for device in facts.devices]
+    shares, counts = [1.0] * len(left), [0] * len(left)
     for job in jobs:
         wants, place = job.wants, job.placement
         if place is None:
@@ -183,10 +218,8 @@ def _after(node: Node, jobs: Iterable[Job], measured: Measured | None) -> Free:
             left[at] -= gpu_memory_taken(wants.gpu, facts.devices[at])
             shares[at] -= wants.gpu.share
             counts[at] += 1
-    devices = tuple(
-        DeviceFree(device, gib, share, 0.0, count)
-        for device, gib, share, count in zip(facts.devices, left, shares, counts, strict=True)
-    )
+    rows = zip(facts.devices, left, shares, repeat(0.0), counts, repeat(0.0), strict=False)
+    devices = tuple(map(DeviceFree._make, rows))
     free = Free(node, cpu, memory_gib, disk_gib, devices, disk_io, network)
     return free if measured is None else _as_measured(free, jobs, measured)
 

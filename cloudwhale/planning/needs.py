@@ -17,6 +17,8 @@ from cloudwhale.planning.speeds import run_s, speed, work_s
 # Lengths are rounded up to four steps a doubling: an estimate is never better than a fifth.
 STEPS_A_DOUBLING = 4
 
+NOWHERE = frozenset[str]()
+
 YARDSTICK = "A100-40GB"  # any model would do: only ratios are used
 
 
@@ -32,6 +34,14 @@ class Need:
     """Nodes on which it would run into a reservation: there it must fit beside that."""
     speeds: Mapping[str, float] = field(default_factory=dict[str, float])
     """How fast it runs on each GPU model that is here and suits it."""
+    asks: str = ""
+    """`Job.demand` of the first of them and the node that it is kept to: a spec that was changed
+    may not know its own; empty: the spec's."""
+
+    @property
+    def demand(self) -> str:
+        """Return what makes two needs equal to every hard fact of a place."""
+        return self.asks or self.spec.demand
 
     @property
     def wants(self) -> Resources:
@@ -78,10 +88,9 @@ class Needs:
 
     def of(self, job: Job) -> int:
         """Return the number of a job's need."""
-        spec = job.spec
-        length_s = max(1.0, work_s(job, self._durations))
-        step = math.ceil(STEPS_A_DOUBLING * math.log2(length_s))
-        barred = self._barred(job) if self._reserved else frozenset[str]()
+        spec, left_s = job.spec, work_s(job, self._durations)
+        step = math.ceil(STEPS_A_DOUBLING * math.log2(max(1.0, left_s)))
+        barred = self._barred(job, left_s) if self._reserved else NOWHERE
         speeds = tuple(sorted(spec.speeds.items())) if spec.speeds else ()
         likes = (spec.affinity, spec.image, spec.inputs)
         there = self._there.get(job.id)
@@ -91,7 +100,8 @@ class Needs:
             number = self._found[key] = len(self.all)
             length_s = float(2.0 ** (step / STEPS_A_DOUBLING))
             wanted = self._only_on(there, spec_of(job))
-            self.all.append(Need(wanted, length_s, barred, self._speeds(wanted)))
+            asks = job.demand if there is None else f"{job.demand} on {there}"
+            self.all.append(Need(wanted, length_s, barred, self._speeds(wanted), asks))
         return number
 
     def _only_on(self, there: str | None, spec: JobSpec) -> JobSpec:
@@ -109,15 +119,18 @@ class Needs:
             found = self._known_speeds[key] = relative_speeds(spec, self.devices)
         return found
 
-    def _barred(self, job: Job) -> frozenset[str]:
-        return frozenset(
+    def _barred(self, job: Job, left_s: Seconds) -> frozenset[str]:
+        found = [
             node
             for node, kept in self._reserved
-            if kept.job != job.id and self._now + self._longest_s(job, node) > kept.start_at
-        )
+            if kept.job != job.id and self._now + self._longest_s(job, node, left_s) > kept.start_at
+        ]
+        return frozenset(found) if found else NOWHERE
 
-    def _longest_s(self, job: Job, node: str) -> Seconds:
+    def _longest_s(self, job: Job, node: str, left_s: Seconds) -> Seconds:
         """Return how long the job runs on the slowest device of the node that it may get."""
+        if job.spec.reference is None and not job.spec.speeds:
+            return left_s  # it is as fast on each, as far as anybody knows
         models = self._models_on(job, node)
         return max(run_s(job, model, 0, self._durations) for model in models)
 

@@ -97,7 +97,7 @@ def numbered(jobs: Iterable[Job], needs: Needs) -> list[Waiting]:
 
 def ground_of(waiting: Sequence[Waiting], needs: Needs, given: Packing) -> Ground:
     """Return the nodes as they are before the match."""
-    return Ground(_songs(given), needs.all, _taste(waiting, needs, given))
+    return Ground(_songs(given), needs.all, lambda: _taste(waiting, needs, given))
 
 
 def _board(ground: Ground, needs: Needs) -> Board:

@@ -105,20 +105,26 @@ def _changed_reasons(world: World, queue: Queue, found: Matched) -> Iterator[p.E
     for job_id, reason in queue.held.items():
         if _is_news(world.jobs[job_id], reason, keep_numbers=False):
             yield p.Explain(job=job_id, reason=reason)
-    told = {way.job.id for way in found.gives_way}
-    for position, (job, verdict) in enumerate(found.refused):
-        keep_numbers = position < HEAD_OF_QUEUE
-        reason = verdict.reason
-        if found.reserved is not None and job.id == found.reserved[0]:
-            reason = reason.but(says=f"{reason.says}; {found.reserved[1]}")
-        if job.id not in told and _is_news(job, reason, keep_numbers=keep_numbers):
-            yield p.Explain(job=job.id, reason=reason)
+    yield from _refused(found)
     for job, reason in found.waits:
         if _is_news(job, reason, keep_numbers=len(found.waits) <= HEAD_OF_QUEUE):
             yield p.Explain(job=job.id, reason=reason)
     for job in world.jobs.values():
         if job.state is JobState.RECOVERING and _recovering_is_news(job):
             yield p.Explain(job=job.id, reason=_RECOVERING)
+
+
+def _refused(found: Matched) -> Iterator[p.Explain]:
+    told = {way.job.id for way in found.gives_way}
+    for position, (job, verdict) in enumerate(found.refused):
+        keep_numbers = position < HEAD_OF_QUEUE
+        if not (keep_numbers or _is_other(job, verdict.code)):
+            continue  # no news, whatever the words: most of a long queue
+        reason = verdict.reason
+        if found.reserved is not None and job.id == found.reserved[0]:
+            reason = reason.but(says=f"{reason.says}; {found.reserved[1]}")
+        if job.id not in told and _is_news(job, reason, keep_numbers=keep_numbers):
+            yield p.Explain(job=job.id, reason=reason)
 
 
 def _with_prices(found: Matched, world: World, policies: Policies, durations: Durations) -> Matched:
@@ -159,8 +165,11 @@ def _recovering_is_news(job: Job) -> bool:
 
 
 def _is_news(job: Job, reason: Reason, *, keep_numbers: bool) -> bool:
-    old = job.reason
-    return old is None or old.code is not reason.code or (keep_numbers and old != reason)
+    return _is_other(job, reason.code) or (keep_numbers and job.reason != reason)
+
+
+def _is_other(job: Job, code: Code) -> bool:
+    return job.reason is None or job.reason.code is not code
 
 
 def _undecided(steps: tuple[p.Step, ...], found: Matched) -> Iterator[Decision]:

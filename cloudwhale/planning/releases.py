@@ -12,7 +12,7 @@ from cloudwhale.model.units import GiB, Instant, Seconds
 from cloudwhale.model.world import Sighting
 from cloudwhale.planning import speeds
 from cloudwhale.planning.durations import Durations
-from cloudwhale.planning.fit import fit, matches_model
+from cloudwhale.planning.fit import fit, matches_model, refused
 from cloudwhale.planning.hopes import nodes_of_each
 from cloudwhale.planning.inventory import Free, free_capacity
 
@@ -75,7 +75,7 @@ class Profile:
             if job.placement is not None:
                 self._here.setdefault(job.placement.node, []).append(job)
         self._releases: dict[str, tuple[Release, ...]] = {}
-        self._frees: dict[str, tuple[tuple[Release, Free], ...]] = {}
+        self._frees: dict[tuple[str, int], Free] = {}
 
     def with_places(self, places: Iterable[tuple[Job, Decision]]) -> "Profile":
         """Return the profile after some places were given; when those end is not in it."""
@@ -121,34 +121,30 @@ class Profile:
         Whether it fits there now is not looked at.
         """
         spec = asked(job)
-        steps = self._steps(node)
+        steps = self.releases(node)
         # Room only grows along the profile: halving finds the first step with enough of it.
         low, high = 0, len(steps)
-        found: Placement | None = None
         while low < high:
             middle = (low + high) // 2
-            place = fit(spec, steps[middle][1])
-            if isinstance(place, Placement):
-                found, high = place, middle
+            if refused(spec, self._free_after(node, middle)) is None:
+                high = middle
             else:
                 low = middle + 1
-        if found is None:
+        if low == len(steps):
             return None
-        release, free = steps[low]
-        late_at = max(r.late_at for r, _ in steps[: low + 1])
-        return Start(node, release.at, late_at, release.job.id, found, free)
+        free = self._free_after(node, low)
+        place = fit(spec, free)
+        assert isinstance(place, Placement), "nothing refuses it there"
+        late_at = max(release.late_at for release in steps[: low + 1])
+        return Start(node, steps[low].at, late_at, steps[low].job.id, place, free)
 
-    def _steps(self, node: str) -> tuple[tuple[Release, Free], ...]:
-        """Return what is free after each release, the promises of today alone in mind."""
-        found = self._frees.get(node)
+    def _free_after(self, node: str, step: int) -> Free:
+        """Return what is free after a release, the promises of today alone in mind."""
+        found = self._frees.get((node, step))
         if found is None:
-            free = self.free[node]
-            rows: list[tuple[Release, Free]] = []
-            for release in self.releases(node):
-                if release.job.placement is not None:
-                    free = free.more(release.job.wants, release.job.placement)
-                    rows.append((release, free))
-            found = self._frees[node] = tuple(rows)
+            left = [release.job for release in self.releases(node)[: step + 1]]
+            gone = [(job.wants, job.placement) for job in left if job.placement is not None]
+            found = self._frees[node, step] = self.free[node].more_of(gone)
         return found
 
     def _release(self, job: Job) -> Release:
@@ -169,7 +165,8 @@ class Profile:
 
 def run_s(job: Job, placement: Placement, free: Free, durations: Durations) -> Seconds:
     """Return how long the job is expected to run at a place, beside those that sit there."""
-    here = [d for d in free.devices if d.device.id in placement.devices]
+    positions = free.node.facts.positions
+    here = [free.devices[positions[name]] for name in placement.devices if name in positions]
     if not here:
         return speeds.run_s(job, None, 0, durations)
     itself = 1 if job.placement == placement else 0
@@ -218,7 +215,12 @@ class Whole:
         Counted in its own size, so that four GPUs on one node have fewer places than one; 1 for a
         job without GPUs. The smaller, the fewer places will ever do. Asked for every waiting job.
         """
-        gpu = job.wants.gpu
+        found = self._parts.get(job.demand)
+        if found is None:
+            found = self._parts[job.demand] = self._part(job.wants.gpu)
+        return found
+
+    def _part(self, gpu: GpuRequest) -> float:
         if not gpu.count:
             return 1.0
         key = (gpu.count, gpu.models, gpu.memory_gib.least, gpu.memory_gib.most)

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 
-from cloudwhale.model.job import Job, Placement
+from cloudwhale.model.job import Job
 from cloudwhale.model.units import Instant
-from cloudwhale.planning.fit import fit
+from cloudwhale.planning.fit import refused
 from cloudwhale.planning.inventory import DeviceFree, Free, Reservation
 from cloudwhale.planning.releases import Profile, Start, Whole, asked
 
@@ -47,9 +47,7 @@ def kept_for(
 def _fits_now(job: Job, profile: Profile, taken: Collection[str]) -> bool:
     spec = asked(job)
     return any(
-        isinstance(fit(spec, free), Placement)
-        for name, free in profile.free.items()
-        if name not in taken
+        refused(spec, free) is None for name, free in profile.free.items() if name not in taken
     )
 
 

@@ -105,9 +105,9 @@ def room(need: Need, song: Song, placement: Placement, taste: Taste) -> Room:
         free_cpu=free.cpu,
         free_memory_gib=free.memory_gib,
         free_disk_gib=free.disk_gib,
-        free_gpus=sum(d.share for d in free.devices),
-        gpu_gib=sum(d.device.packs_gib for d in free.devices),
-        free_gpu_gib=sum(d.memory_gib for d in free.devices),
+        free_gpus=free.shares,
+        gpu_gib=sum([d.device.packs_gib for d in free.devices]),
+        free_gpu_gib=free.gpu_gib,
         free_disk_io_mb_s=math.inf if free.disk_io_mb_s is None else free.disk_io_mb_s,
         free_network_mb_s=math.inf if free.network_mb_s is None else free.network_mb_s,
         done_s=fetch_s(need, song) + run_s,
@@ -126,7 +126,7 @@ def _first_given(free: Free, placement: Placement) -> DeviceFree | None:
     """Return the first of the devices that a job gets, which is the fullest of them."""
     if not placement.devices:
         return None
-    return next(d for d in free.devices if d.device.id == placement.devices[0])
+    return free.devices[free.node.facts.positions[placement.devices[0]]]
 
 
 def run_at(need: Need, device: DeviceFree | None) -> tuple[Seconds, Seconds]:

@@ -42,6 +42,10 @@ def seat_class(jobs: Sequence[Waiting], board: Board, progress: Progress) -> lis
             continue
         needs = list(dict.fromkeys(job.need for job in able))
         could = board.fitting(needs)
+        if not any(could(need) for need in needs):  # nobody can be seated, moved or kept
+            progress.refused.update(needs)
+            left_out += window
+            continue
         seated = _window(able, could, board, progress)
         head = [job for job in able if job.rank < jobs[0].rank + HEAD]
         _keep_the_head(head, could, board, seated)

@@ -55,7 +55,15 @@ def sizes(nodes: Iterable[Node]) -> Callable[[Job], float]:
         cpus += node.facts.cpu
         devices += len(node.facts.devices)
 
+    known: dict[str, float] = {}
+
     def size(job: Job) -> float:
+        found = known.get(job.demand)
+        if found is None:
+            found = known[job.demand] = worked_out(job)
+        return found
+
+    def worked_out(job: Job) -> float:
         wants = job.wants
         cpu = wants.cpu / cpus if cpus > wants.cpu else 1.0
         gpu = wants.gpu

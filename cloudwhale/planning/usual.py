@@ -90,7 +90,8 @@ def lost_gpus(free: Free, wants: Resources, devices: Sequence[str], kinds: Itera
 
     A job that gets several devices takes of each what it takes of the first of them.
     """
-    given = next((d for d in free.devices if devices and d.device.id == devices[0]), None)
+    at = free.node.facts.positions.get(devices[0]) if devices else None
+    given = None if at is None else free.devices[at]
     return sum(kind.weight * _lost_to(kind, free, wants, (given, len(devices))) for kind in kinds)
 
 
