@@ -66,6 +66,10 @@ def one_fault(stage: Stage, database: MortalStore, dice: random.Random) -> Morta
     return database
 
 
+KINDS = sorted(PROGRAMS.keys() - {"long"})
+"""Eight of the long ones would take more than the half hour that is waited for their ends."""
+
+
 def bring_to_an_end(stage: Stage) -> bool:
     """Resume what is paused, cancel what has no end, and wait."""
     for job in jobs_of(stage).values():
@@ -81,7 +85,7 @@ def bring_to_an_end(stage: Stage) -> bool:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_day_of_faults_loses_nothing_and_runs_nothing_twice(seed: int) -> None:
     dice = random.Random(seed)
-    stage = a_stage(dice.choice(sorted(PROGRAMS)) for _ in range(8))
+    stage = a_stage(dice.choice(KINDS) for _ in range(8))
     database = new_controller(stage)
     for _ in range(FAULTS_A_DAY):
         pass_by(stage, dice.uniform(0, 15))
