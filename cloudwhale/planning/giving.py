@@ -81,7 +81,10 @@ def matched(
         first = chain.from_iterable(said.classes)
         kept = kept_for(first, line.old.at_last, before, whole, reserved)
     if kept is not None:
-        reserved[kept.reservation.node] = beside(kept.reservation, room, before, whole, reserved)
+        keeps = kept.reservation
+        if line.displaces:
+            keeps = beside(keeps, room, before, whole, reserved)
+        reserved[keeps.node] = keeps
     given = Packing(
         now=world.now, free=before.free, running=before.running, score=policies.score,
         durations=before.durations, weights=rules.weights, reserved=reserved, there=said.there,

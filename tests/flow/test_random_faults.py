@@ -40,7 +40,7 @@ def one_fault(stage: Stage, database: MortalStore, dice: random.Random) -> Morta
     clock, store = stage.scenery.clock, stage.scenery.store
     alive = [job for job in jobs_of(stage).values() if not job.ended]
     job = dice.choice(alive) if alive else None
-    match dice.choice(KINDS):
+    match dice.choice(FLEETING):
         case "controller":
             stage.controller = None
             pass_by(stage, dice.uniform(0, 20))
@@ -66,7 +66,7 @@ def one_fault(stage: Stage, database: MortalStore, dice: random.Random) -> Morta
     return database
 
 
-KINDS = sorted(PROGRAMS.keys() - {"long"})
+FLEETING = sorted(PROGRAMS.keys() - {"long"})
 """Eight of the long ones would take more than the half hour that is waited for their ends."""
 
 
@@ -85,7 +85,7 @@ def bring_to_an_end(stage: Stage) -> bool:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_day_of_faults_loses_nothing_and_runs_nothing_twice(seed: int) -> None:
     dice = random.Random(seed)
-    stage = a_stage(dice.choice(KINDS) for _ in range(8))
+    stage = a_stage(dice.choice(FLEETING) for _ in range(8))
     database = new_controller(stage)
     for _ in range(FAULTS_A_DAY):
         pass_by(stage, dice.uniform(0, 15))
