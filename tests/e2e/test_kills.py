@@ -81,13 +81,19 @@ def pids(shell: Shell, part: str) -> list[int]:
     return [p.pid for p in shell.processes() if any(part in word for word in p.cmdline())]
 
 
+def the_only(shell: Shell, part: str) -> int:
+    """Return the one process of some words; what it has just forked carries them for a moment."""
+    until(f"one {part}", lambda: len(pids(shell, part)) == 1)
+    return pids(shell, part)[0]
+
+
 def test_an_agent_killed_for_real_is_replaced_by_one_that_adopts_its_jobs(shell: Shell) -> None:
     gate = shell.folder / "gate"
     command = f"echo begun >> {shell.folder}/book; while [ ! -e {gate} ]; do sleep 0.05; done"
     file = shell.write("one.yaml", json.dumps({"name": "one", "command": command}))
     run = shell.start("run", "-y", file)
     shell.until_state("one", "running")
-    (agent,) = pids(shell, "cloudwhale.agent")
+    agent = the_only(shell, "cloudwhale.agent")
     os.kill(agent, signal.SIGKILL)
     until("another agent", lambda: [pid for pid in pids(shell, "cloudwhale.agent") if pid != agent])
     gate.touch()
@@ -113,7 +119,7 @@ def test_a_shim_killed_for_real_takes_its_job_with_it_and_the_job_is_tried_again
     }
     run = shell.start("run", "-y", shell.write("one.yaml", json.dumps(job)))
     shell.until_state("one", "running")
-    (shim,) = pids(shell, "shim.py")
+    shim = the_only(shell, "shim.py")
     os.kill(shim, signal.SIGKILL)
     until("the second attempt", lambda: (shell.folder / "book").read_text().count("begun") == 2)
     gate.touch()
