@@ -83,8 +83,14 @@ def pids(shell: Shell, part: str) -> list[int]:
 
 def the_only(shell: Shell, part: str) -> int:
     """Return the one process of some words; what it has just forked carries them for a moment."""
-    until(f"one {part}", lambda: len(pids(shell, part)) == 1)
-    return pids(shell, part)[0]
+    found: list[int] = []
+
+    def is_alone() -> bool:
+        found[:] = pids(shell, part)
+        return len(found) == 1
+
+    until(f"one {part}", is_alone)
+    return found[0]
 
 
 def test_an_agent_killed_for_real_is_replaced_by_one_that_adopts_its_jobs(shell: Shell) -> None:
