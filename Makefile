@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-builtin-rules --no-print-directory
-.PHONY: help venv demo test check bench clean
+.PHONY: help venv demo test check bench tables clean
 
 PYTHON ?= python3
 BIN := $(CURDIR)/.venv/bin
@@ -62,6 +62,10 @@ check: venv  ## the guards alone: format, lint, types, imports
 bench: venv  ## the figures that cloudwhale must reach, measured on this machine
 	@missed=; for name in run match holds seeds; do \
 	    PATH="$(BIN):$$PATH" python tests/benchmarks/$$name.py || missed=1; done; [ -z "$$missed" ]
+
+tables: venv  ## the tables of docs/measured.md (hours; traces in $$CLOUDWHALE_TRACES)
+	@for name in openb burst philly ablation; do \
+	    PATH="$(BIN):$$PATH" python tests/benchmarks/$$name.py || exit 1; done
 
 clean:  ## remove .venv, .demo and what the tools left behind
 	@rm -rf .venv .demo build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache \
