@@ -63,7 +63,7 @@ bench: venv  ## the figures that cloudwhale must reach, measured on this machine
 	@missed=; for name in run match holds seeds; do \
 	    PATH="$(BIN):$$PATH" python tests/benchmarks/$$name.py || missed=1; done; [ -z "$$missed" ]
 
-tables: venv  ## the tables of docs/measured.md (hours; traces in $$CLOUDWHALE_TRACES)
+tables: venv  ## the tables of docs/measured.md (hours; traces in CLOUDWHALE_TRACES)
 	@for name in openb burst philly ablation; do \
 	    PATH="$(BIN):$$PATH" python tests/benchmarks/$$name.py || exit 1; done
 
