@@ -3,7 +3,6 @@
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -17,15 +16,7 @@ from cloudwhale.simulation.offers import clouds_from
 from cloudwhale.simulation.playing import Offered
 from cloudwhale.simulation.tables import NAME, Machine, Tables
 from cloudwhale.simulation.traces.columns import AMOUNT, MIB_PER_GIB, MILLI, openb_model
-from cloudwhale.simulation.traces.rows import (
-    Limits,
-    Row,
-    Spot,
-    TraceError,
-    header,
-    opened,
-    rows_of_their_own,
-)
+from cloudwhale.simulation.traces.rows import Limits, Row, listed
 from cloudwhale.spi.errors import SettingsError
 
 GPUS_MOST = 100_000
@@ -184,21 +175,11 @@ UNKNOWN_GIB = 32.0
 
 def openb_nodes(file: Path) -> list[Node]:
     """Return the nodes of a list in openb's format; raise TraceError for a wrong line."""
-    with closing(opened(file)) as lines:
-        numbered = lines.numbered()
-        columns = header(numbered, lines.name)
-        missing = [name for name in OPENB_COLUMNS if name not in columns]
-        if missing:
-            raise TraceError(
-                f"the header has no column {' and no '.join(missing)}",
-                f"A list of nodes has the columns {','.join(OPENB_COLUMNS)}.",
-                at=Spot(lines.name, 1),
-            )  # fmt: skip
-        return list(_openb_nodes(rows_of_their_own(numbered, columns, lines.name, "sn")))
+    return list(_openb_nodes(listed(file, OPENB_COLUMNS, "nodes")))
 
 
-def _openb_nodes(listed: Iterator[Row]) -> Iterator[Node]:
-    for one in listed:
+def _openb_nodes(rows: Sequence[Row]) -> Iterator[Node]:
+    for one in rows:
         node, model = one.word("sn"), openb_model(one.values["model"])
         memory_gib = MODELS[model].memory_gib if model in MODELS else UNKNOWN_GIB
         devices = tuple(

@@ -5,7 +5,6 @@ As the authors of FGD draw it (Weng et al., Beware of Fragmentation, USENIX ATC 
 
 import random
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 
 from cloudwhale.model.node import Node
@@ -18,14 +17,7 @@ from cloudwhale.simulation.traces.columns import (
     SHARE_MILLI,
     openb_models,
 )  # fmt: skip
-from cloudwhale.simulation.traces.rows import (
-    Row,
-    Spot,
-    TraceError,
-    header,
-    opened,
-    rows_of_their_own,
-)
+from cloudwhale.simulation.traces.rows import Row, listed
 from cloudwhale.spi.filling import GPU_MILLI, ClusterNode, Demand, Pod, Shape
 
 INFLATED = 1.3
@@ -34,16 +26,7 @@ INFLATED = 1.3
 
 def pods_from(file: Path) -> list[Pod]:
     """Return the pods of a list, by name; raise TraceError for a line that is wrong."""
-    with closing(opened(file)) as lines:
-        numbered = lines.numbered()
-        columns = header(numbered, lines.name)
-        missing = [name for name in OPENB_SHAPE if name not in columns]
-        if missing:
-            raise TraceError(
-                f"the header has no column {' and no '.join(missing)}",
-                f"A list of pods has the columns {','.join(OPENB_SHAPE)}.", Spot(lines.name, 1),
-            )  # fmt: skip
-        found = [_pod(one) for one in rows_of_their_own(numbered, columns, lines.name, "name")]
+    found = (_pod(one) for one in listed(file, OPENB_SHAPE, "pods"))
     return sorted(found, key=lambda pod: pod.name)
 
 
@@ -75,17 +58,17 @@ def _shape(node: Node) -> Shape:
     )
 
 
-def workload(listed: Sequence[Pod], capacity_milli: int, seed: int) -> list[Pod]:
+def workload(offered: Sequence[Pod], capacity_milli: int, seed: int) -> list[Pod]:
     """Return the pods in the order of a seed, drawn again until they ask for 1.3 clusters."""
     dice = random.Random(f"openb-pods-{seed}")
     most = INFLATED * capacity_milli
-    drawn = list(listed)
+    drawn = list(offered)
     dice.shuffle(drawn)
     asked = sum(pod.demand.gpu_total_milli for pod in drawn)
     while asked > most:
         asked -= drawn.pop(dice.randrange(len(drawn))).demand.gpu_total_milli
-    while any(pod.demand.gpu_total_milli for pod in listed):
-        again = listed[dice.randrange(len(listed))]
+    while any(pod.demand.gpu_total_milli for pod in offered):
+        again = offered[dice.randrange(len(offered))]
         asked += again.demand.gpu_total_milli
         if asked > most:
             break

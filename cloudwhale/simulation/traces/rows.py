@@ -7,6 +7,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Literal, cast
@@ -278,7 +279,25 @@ def row(columns: Sequence[str], line: str, name: str, number: int) -> Row:
     return Row(name, number, line, values)
 
 
-def rows_of_their_own(
+def listed(file: Path, columns: Sequence[str], what: str) -> list[Row]:
+    """Return the rows of a list that needs some columns, the first of which names a row.
+
+    `what` they list, in words. Raise TraceError for a column that is not there, and a wrong line.
+    """
+    with closing(opened(file)) as lines:
+        numbered = lines.numbered()
+        found = header(numbered, lines.name)
+        missing = [name for name in columns if name not in found]
+        if missing:
+            raise TraceError(
+                f"the header has no column {' and no '.join(missing)}",
+                f"A list of {what} has the columns {','.join(columns)}.",
+                at=Spot(lines.name, 1),
+            )  # fmt: skip
+        return list(_of_their_own(numbered, found, lines.name, columns[0]))
+
+
+def _of_their_own(
     lines: Iterator[tuple[int, str | TraceError]], columns: Sequence[str], name: str, key: str
 ) -> Iterator[Row]:
     """Yield the rows of a list; raise TraceError for a bad one, and for a name that comes again."""
