@@ -35,7 +35,7 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "srsf+restart": {**STOPS, "order": "srsf"},
     "las": {**STOPS, "order": "las"},
     "whale": {**PLAIN, "order": "whale", "reserve": True},
-    "whale, displacing+restart": {
+    "whale-displacing+restart": {
         **STOPS, "order": "whale", "reserve": True, "displace": True, "restart_s": 300.0,
     },
 }  # fmt: skip

@@ -57,7 +57,7 @@ def test_the_pool_gives_what_there_is_and_leaves_no_job_without_an_end(policy: s
         assert found.completion_s >= bound_s(asked, GPUS) - pool.CLOSE
 
 
-@pytest.mark.parametrize("policy", ["las", "srsf+restart", "whale, displacing+restart"])
+@pytest.mark.parametrize("policy", ["las", "srsf+restart", "whale-displacing+restart"])
 def test_nobody_is_stopped_and_started_at_one_instant_or_stopped_for_nobody(policy: str) -> None:
     for seed in range(2):
         found = philly_jobs.the_play(policy, jobs(seed + 100), GPUS, 0.0)
