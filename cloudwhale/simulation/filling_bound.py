@@ -111,6 +111,7 @@ def _solved(model: Any) -> float:
     # highspy has no annotations for all of its calls.
     solver: Any = Quiet()  # type: ignore[no-untyped-call]
     solver.setOptionValue("output_flag", False)
+    solver.setOptionValue("threads", 1)  # as every programme here: a process keeps its first number
     solver.passModel(model)
     solver.run()
     if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:

@@ -77,6 +77,10 @@ class Basket:
         return np.bincount(self.number, weights=each, minlength=self.size).astype(np.float64)
 
 
+class SolverBroke(Exception):
+    """The solver could not even try: prices that are silently missing would fill far less."""
+
+
 class Programme:
     """The linear programme that fills what is free with what usually comes; solved ever again.
 
@@ -98,6 +102,7 @@ class Programme:
         """Return the prices while so many pods of every demand are still to come.
 
         None when the solver finds none that it trusts; those of before are then the best known.
+        Raise SolverBroke when it does not run at all.
         """
         import highspy
 
@@ -112,7 +117,8 @@ class Programme:
         )
         rows = np.arange(len(upper), dtype=np.int32)
         self._solver.changeRowsBounds(len(upper), rows, np.full(len(upper), -np.inf), upper)
-        self._solver.run()
+        if self._solver.run() == highspy.HighsStatus.kError:
+            raise SolverBroke("HiGHS has not run: were its threads set otherwise in this process?")
         if self._solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             return None
         duals = np.abs(np.array(self._solver.getSolution().row_dual, dtype=np.float64))
