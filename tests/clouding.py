@@ -26,7 +26,7 @@ from cloudwhale.spi.store import Store
 from cloudwhale.spi.waiting import Verdict, Waits
 from cloudwhale_policies.fits import BestFit
 from cloudwhale_policies.order import Priority
-from cloudwhale_policies.renting import OneEach
+from cloudwhale_policies.renting.one_each import OneEach
 
 BIG = Facts(cpu=8.0, memory_gib=32.0, disk_gib=100.0)
 

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from cloudwhale.model.node import Facts
-from cloudwhale.model.units import MicroUsd, Seconds
+from cloudwhale.model.units import NOTHING, Instant, MicroUsd, Seconds
 from cloudwhale.model.value import Value
 
 
@@ -26,3 +26,21 @@ class Offer(Value):
     billing_least_s: Seconds = 60.0
     hazard_per_h: float | None = None
     """Expected preemptions per hour; 0 for on-demand, None when unknown."""
+    type: str = ""
+    """What the provider calls the shape, `g5.xlarge`; empty where it has no such name."""
+    extras_usd_h: MicroUsd = NOTHING
+    """Disks and addresses of the machine, per hour, on top of its price."""
+    egress_usd_gb: float | None = None
+    """Price of a GB that leaves for the internet; None: nobody has said."""
+    quota: str = ""
+    """What its vCPUs or GPUs count against, `aws/us-east-1/spot/G`; empty: nothing known."""
+    quota_units: float = 0.0
+    """How much one machine takes of that."""
+    capacity: int | None = None
+    """Machines that can be had at once; None: nobody has said."""
+    priced_at: Instant | None = None
+    """When the price was read; None: just now, by the provider itself."""
+    source: str = ""
+    """Who said the price; empty: the provider itself."""
+    estimated: bool = False
+    """Whether the price was worked out from others, as its source gives none."""

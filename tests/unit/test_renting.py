@@ -20,7 +20,7 @@ from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.planner import plan
 from cloudwhale.planning.renting import quotes, rentals, unaffordable
 from cloudwhale.spi.renting import Choice, RentalProblem
-from cloudwhale_policies.renting import OneEach
+from cloudwhale_policies.renting.one_each import OneEach
 
 OFFER = an_offer()
 CHEAP = an_offer("cheap", price_usd_h=micro_usd(1), cap_usd_h=micro_usd(1))
