@@ -125,6 +125,14 @@ class PostStop(Wire):
     attempt: int
 
 
+class PlannedSeat(Wire):
+    """When a job is to run on a machine that is rented."""
+
+    job: str
+    starts_at: Instant
+    ends_at: Instant
+
+
 class Rent(Wire):
     """Set money aside for a machine, and have it launched for some jobs."""
 
@@ -132,6 +140,10 @@ class Rent(Wire):
     rental: Rental
     """As it is reserved: payer, offer, jobs, lease and money are in it."""
     reason: Reason
+    seats: tuple[PlannedSeat, ...] = ()
+    """Side by side and one after another; who starts first first."""
+    cost: MicroUsd | None = None
+    """Expected."""
 
 
 class Launch(Wire):
@@ -239,6 +251,35 @@ class Decision(Wire):
     nearest_node: str | None = None
 
 
+class Tender(Wire):
+    """What was chosen for one payer, and how good that is."""
+
+    payer: str
+    jobs: tuple[str, ...]
+    """All that were to be rented for."""
+    cost: MicroUsd
+    """Expected, of all machines that were chosen."""
+    worst: MicroUsd
+    """The most that their leases can cost."""
+    bound: MicroUsd | None = None
+    """No plan for the same jobs is cheaper; None: nobody has worked it out."""
+    one_each: MicroUsd | None = None
+    """What the cheapest machine for each of the jobs chosen for, alone, would cost in all."""
+    left_out: dict[str, str] = {}
+    """Why a job got no machine: `budget`, `quota`, `late`."""
+    how: str = ""
+    """Which way the choice was found."""
+    code: Code | None = None
+    """`solver-out-of-effort`, when a simpler choice had to do."""
+
+    @property
+    def gap(self) -> float | None:
+        """Return how far above the bound it may be, as a share of the cost; None: unknown."""
+        if self.bound is None or not self.cost:
+            return None
+        return max(0.0, 1 - self.bound / self.cost)
+
+
 class Plan(Wire):
     """What should happen, and why. Empty steps: nothing to do."""
 
@@ -246,6 +287,7 @@ class Plan(Wire):
     """Of the world it was made from."""
     steps: tuple[Step, ...] = ()
     decisions: tuple[Decision, ...] = ()
+    tenders: tuple[Tender, ...] = ()
     look_again_at: Instant | None = None
     """When the same world would give another plan because time has passed; None: never."""
 

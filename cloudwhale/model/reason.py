@@ -71,6 +71,9 @@ class Code(StrEnum):
     SOFT_LINE = "soft-line"
     WOULD_STRAND_STARTED_WORK = "would-strand-started-work"
     # rented machines
+    QUOTA = "quota"  # the provider lets us have no more of these machines
+    TOO_LATE = "too-late"  # nothing that can be rented would be done by its deadline
+    OUT_OF_EFFORT = "solver-out-of-effort"  # a simpler choice of machines had to do
     RENTED = "rented"  # a machine is on its way for it
     NO_CAPACITY = "no-capacity"
     BOOT_FAILED = "boot-failed"

@@ -15,10 +15,12 @@ from cloudwhale.planning.giving import Matched, matched
 from cloudwhale.planning.keeping import at_home, keeping
 from cloudwhale.planning.policies import Policies as Policies
 from cloudwhale.planning.preempting import GivesWay
+from cloudwhale.planning.problems import Stock
 from cloudwhale.planning.queue import Queue, earliest, waiting
 from cloudwhale.planning.reconcile import differences
 from cloudwhale.planning.refusals import Verdict
-from cloudwhale.planning.renting import Rented, quotes, rentals, unaffordable
+from cloudwhale.planning.renting import quotes, unaffordable
+from cloudwhale.planning.tendering import Rented, rentals
 from cloudwhale.spi.waiting import Quote
 
 TOLD_OF_ITS_LOSS = (Code.RECOVERING, Code.NODE_LOST, Code.MACHINE_GONE)
@@ -41,11 +43,16 @@ def _plan(world: World, policies: Policies) -> Plan:
     kept = keeping(world, durations, {*queue.doomed, *queue.expired})
     ready = tuple(job for job in queue.ready if job.id not in kept.expected)
     paid = kept.paid(world)
+    stock = None if policies.rent is None else _stock(world, ready, durations)
     quoted: Mapping[str, Quote] = {}
-    if policies.rent is not None:
-        quoted = quotes(paid, ready, durations)
+    if stock is not None:
+        quoted = quotes(paid, ready, durations, stock)
     found = matched(at_home(world), ready, policies, quoted)
-    rented = rentals(paid, found.leaving, policies.rent, durations)
+    rented = Rented()
+    if stock is not None:
+        rented = rentals(paid, found.leaving, policies.rent, durations, stock)
+        if policies.wait is not None:
+            found = _with_prices(found, paid, durations, stock)
     steps = (
         *seen.steps,
         *(p.GiveUp(job=job, reason=reason) for job, reason in queue.doomed.items()),
@@ -53,7 +60,7 @@ def _plan(world: World, policies: Policies) -> Plan:
         *(_place(job, decision, found.first) for job, decision in found.places),
         *(p.Hold(job=h.job.id, until=h.until, reason=h.reason) for h in found.holds),
         *chain.from_iterable(_room_made(one, world) for one in found.gives_way),
-        *_changed_reasons(world, queue, _with_prices(found, paid, policies, durations)),
+        *_changed_reasons(world, queue, found),
         *kept.steps,
         *rented.steps,
         *_not_rented(found, rented),
@@ -62,10 +69,16 @@ def _plan(world: World, policies: Policies) -> Plan:
         version=world.version,
         steps=steps,
         decisions=(*(decision for _, decision in found.places), *_undecided(steps, found)),
+        tenders=rented.tenders,
         look_again_at=earliest(
             seen.look_again_at, queue.look_again_at, found.look_again_at, kept.look_again_at
         ),
     )
+
+
+def _stock(world: World, jobs: Collection[Job], durations: Durations) -> Stock | None:
+    """Return what can be rented; None where nothing is offered, or nobody asks: most rounds."""
+    return Stock(world.offers, durations) if world.offers and jobs else None
 
 
 def _in_order(world: World) -> World:
@@ -127,15 +140,13 @@ def _refused(found: Matched) -> Iterator[p.Explain]:
             yield p.Explain(job=job.id, reason=reason)
 
 
-def _with_prices(found: Matched, world: World, policies: Policies, durations: Durations) -> Matched:
+def _with_prices(found: Matched, world: World, durations: Durations, stock: Stock) -> Matched:
     """Return what was found, where those that can run nowhere here are told of what they lack.
 
     Only where something could be rented for them, if there were money.
     """
-    if policies.wait is None or policies.rent is None or not world.offers:
-        return found
     nowhere = [job for job, verdict in found.refused if verdict.code is Code.NOTHING_FITS]
-    told = unaffordable(world, nowhere, durations)
+    told = unaffordable(world, nowhere, durations, stock)
     if not told:
         return found
     refused = tuple(

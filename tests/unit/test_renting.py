@@ -1,5 +1,6 @@
 """What could be rented for whom, what is, and why not: one round at a time, without a clock."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -18,8 +19,11 @@ from cloudwhale.model.world import Account, World
 from cloudwhale.planning.checker import check
 from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.planner import plan
-from cloudwhale.planning.renting import quotes, rentals, unaffordable
-from cloudwhale.spi.renting import Choice, RentalProblem
+from cloudwhale.planning.problems import Stock
+from cloudwhale.planning.renting import quotes, unaffordable
+from cloudwhale.planning.tendering import Rented, rentals
+from cloudwhale.spi.renting import Choice, Rent, RentalPlan, RentalProblem, Seat
+from cloudwhale.spi.waiting import Quote
 from cloudwhale_policies.renting.one_each import OneEach
 
 OFFER = an_offer()
@@ -41,13 +45,25 @@ def world(*jobs: Job, offers: tuple[Offer, ...] = (OFFER,), **money: Any) -> Wor
     return a_world(list(jobs) or [job()], offers=offers, accounts={"run-1": account})
 
 
+def quoting(of: World) -> Mapping[str, Quote]:
+    return quotes(of, of.jobs.values(), NO_TIMES, Stock(of.offers, NO_TIMES))
+
+
 def quoted(of: World) -> dict[str, float]:
-    return {name: quote.cost_usd for name, quote in quotes(of, of.jobs.values(), NO_TIMES).items()}
+    return {name: quote.cost_usd for name, quote in quoting(of).items()}
+
+
+def asked(of: World, *leaving: Job, rent: Rent | None = None) -> Rented:
+    stock = Stock(of.offers, NO_TIMES)
+    return rentals(of, [(one, WHY) for one in leaving], rent or OneEach(), NO_TIMES, stock)
 
 
 def rented(of: World, *leaving: Job) -> list[Rental]:
-    found = rentals(of, [(one, WHY) for one in leaving], OneEach(), NO_TIMES)
-    return [step.rental for step in found.steps if isinstance(step, p.Rent)]
+    return [step.rental for step in asked(of, *leaving).steps]
+
+
+def lacking(of: World) -> Mapping[str, Reason]:
+    return unaffordable(of, of.jobs.values(), NO_TIMES, Stock(of.offers, NO_TIMES))
 
 
 # -- what it would cost ----------------------------------------------------------------------
@@ -55,7 +71,7 @@ def rented(of: World, *leaving: Job) -> list[Rental]:
 
 def test_a_quote_counts_the_boot_and_says_when_the_job_is_done() -> None:
     of = world()
-    (quote,) = quotes(of, of.jobs.values(), NO_TIMES).values()
+    (quote,) = quoting(of).values()
     assert quote.done_s == 3620.0
     assert quote.cost_usd == pytest.approx(3.62)
     assert quote.usd_h == 3.6
@@ -138,10 +154,10 @@ def test_a_job_that_has_grown_is_quoted_as_it_is_now() -> None:
 
 def test_who_can_pay_for_nothing_is_told_what_is_lacking() -> None:
     of = world(limit=micro_usd(1))
-    told = unaffordable(of, of.jobs.values(), NO_TIMES)["j"]
+    told = lacking(of)["j"]
     assert told.code is Code.OVER_BUDGET
     assert "big would do" in told.says and "1.00 USD are left" in told.says
-    assert unaffordable(world(), world().jobs.values(), NO_TIMES) == {}
+    assert lacking(world()) == {}
 
 
 # -- what is rented --------------------------------------------------------------------------
@@ -162,22 +178,23 @@ def test_each_job_gets_its_cheapest_machine_with_the_worst_case_set_aside() -> N
 def test_who_comes_first_gets_the_money_first() -> None:
     jobs = [job(name) for name in ("c", "a", "b")]
     of = world(*jobs, limit=micro_usd(12))
-    found = rentals(of, [(one, WHY) for one in jobs], OneEach(), NO_TIMES)
-    assert [list(s.rental.jobs) for s in found.steps if isinstance(s, p.Rent)] == [["c"], ["a"]]
+    found = asked(of, *jobs)
+    assert [list(s.rental.jobs) for s in found.steps] == [["c"], ["a"]]
     assert found.refused["b"].code is Code.OVER_BUDGET
 
 
 def test_a_choice_that_does_not_do_is_no_rental() -> None:
     class Silly:
-        def choose(self, problem: RentalProblem) -> list[Choice]:
-            return [
-                Choice("gpu", ("j",), "it is not even offered"),
-                Choice("big", ("nobody",), "nobody knows it"),
-                Choice("big", (), "for nobody"),
-            ]
+        def choose(self, problem: RentalProblem) -> RentalPlan:
+            seat = Seat("j", 20.0)
+            return RentalPlan((
+                Choice("gpu", (seat,), 3620.0, "it is not even offered"),
+                Choice("big", (Seat("nobody", 20.0),), 3620.0, "nobody knows it"),
+                Choice("big", (), 3620.0, "for nobody"),
+                Choice("big", (seat,), 3620.0, "two machines for one", machines=2),
+            ))  # fmt: skip
 
-    of = world()
-    assert rentals(of, [(job(), WHY)], Silly(), NO_TIMES).steps == ()
+    assert asked(world(), job(), rent=Silly()).steps == ()
 
 
 def test_started_work_is_finished_before_anything_is_rented_anew() -> None:
@@ -191,7 +208,7 @@ def test_started_work_is_finished_before_anything_is_rented_anew() -> None:
     of = replace(
         world(runs, short, limit=micro_usd(7), reserved=micro_usd(2)), rentals={old.id: old}
     )
-    found = rentals(of, [(short, WHY)], OneEach(), NO_TIMES)
+    found = asked(of, short)
     assert found.refused["j"].code is Code.WOULD_STRAND_STARTED_WORK
     rich = replace(of, accounts={"run-1": of.accounts["run-1"].but(limit=micro_usd(30))})
     assert len(rented(rich, short)) == 1

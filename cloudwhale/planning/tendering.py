@@ -1,0 +1,264 @@
+"""Turns those who leave the queue into machines: one problem a payer, what comes of it, and why."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from cloudwhale.model import plan as p
+from cloudwhale.model.job import Job
+from cloudwhale.model.offer import Offer
+from cloudwhale.model.reason import Code, Reason, Refusal
+from cloudwhale.model.rental import Rental
+from cloudwhale.model.units import (
+    MICRO_PER_USD,
+    NOTHING,
+    MicroUsd,
+    Seconds,
+    usd,
+)
+from cloudwhale.model.world import World
+from cloudwhale.planning import ledger
+from cloudwhale.planning.durations import Durations
+from cloudwhale.planning.leasing import (
+    admitted,
+    bounded,
+    landing_s,
+    lease_until,
+    worst_cost,
+)
+from cloudwhale.planning.problems import Purse, Stock, problem_of
+from cloudwhale.planning.renting import Till, told
+from cloudwhale.spi.renting import Choice, Rent, RentalPlan, RentalProblem
+
+
+@dataclass(frozen=True, slots=True)
+class Rented:
+    """What a round rents, and why it does not rent what was asked for."""
+
+    steps: tuple[p.Rent, ...] = ()
+    refused: Mapping[str, Reason] = field(default_factory=dict[str, Reason])
+    """By job."""
+    tenders: tuple[p.Tender, ...] = ()
+
+    @property
+    def jobs(self) -> frozenset[str]:
+        """Return the jobs for which something was rented."""
+        return frozenset(job for step in self.steps for job in step.rental.jobs)
+
+
+def rentals(
+    world: World,
+    leaving: Sequence[tuple[Job, Reason]],
+    rent: Rent | None,
+    durations: Durations,
+    stock: Stock,
+) -> Rented:
+    """Return the machines that are rented for those who leave the queue.
+
+    Who comes first gets the money first. What is not admitted waits, and is told why.
+    """
+    if not leaving or rent is None:
+        return Rented()
+    made = _Tendering(world, rent, durations, stock)
+    for jobs in _by_payer([job for job, _ in leaving]):
+        made.ask_for(jobs)
+    return Rented(tuple(made.steps), made.refused, tuple(made.tenders))
+
+
+def _by_payer(jobs: Sequence[Job]) -> Sequence[Sequence[Job]]:
+    """Return the jobs that may share machines: of one payer, without a budget of their own."""
+    found: dict[tuple[str, str], list[Job]] = {}
+    for job in jobs:
+        alone = "" if job.spec.budget is None else job.id
+        found.setdefault((job.run, alone), []).append(job)
+    return list(found.values())
+
+
+class _Tendering:
+    """One round's problems, one after another: each is asked with the money that is left then."""
+
+    def __init__(self, world: World, rent: Rent, durations: Durations, stock: Stock) -> None:
+        self.world, self.rent, self.stock = world, rent, stock
+        self.till = Till(world, durations)
+        self.accounts = dict(world.accounts)
+        self.steps: list[p.Rent] = []
+        self.refused: dict[str, Reason] = {}
+        self.tenders: list[p.Tender] = []
+        self._number = 0
+
+    def ask_for(self, jobs: Sequence[Job]) -> None:
+        """Ask for machines for some jobs of one payer, and take those that are admitted."""
+        payer, by_id = jobs[0].run, {job.id: job for job in jobs}
+        problem = problem_of(
+            self.stock, jobs, self.world.now, Purse(self._left_usd(jobs)), self.world.seed
+        )
+        found = self.rent.choose(problem)
+        for choice in found.choices:
+            self._number += 1
+            mine = [by_id[name] for name in choice.jobs if name in by_id]
+            self._take(choice, mine, f"rent-{self.world.version}-{self._number}")
+        for name, why in found.left_out.items():
+            if name in by_id:
+                self.refused[name] = self._left_out(by_id[name], why)
+        self.tenders.append(_tender(payer, problem, found))
+
+    def _left_usd(self, jobs: Sequence[Job]) -> float | None:
+        """Return what the payer may set aside so that all started work can still be finished."""
+        account = self.accounts.get(jobs[0].run)
+        if account is None:
+            return 0.0
+        left = ledger.left(account) - self.till.forecast(account.payer)
+        budgets = [job.spec.budget for job in jobs if job.spec.budget is not None]
+        return max(0, min([left, *budgets])) / MICRO_PER_USD
+
+    def _take(self, choice: Choice, mine: Sequence[Job], name: str) -> None:
+        made = self._step(choice, mine, name)
+        if made is None:
+            return  # what it chose fits nobody: they wait
+        no = self._refusal(made.rental, mine)
+        if no is not None:
+            self.refused |= dict.fromkeys(made.rental.jobs, told(no, made.rental.offer))
+            return
+        account = self.accounts[made.rental.payer]
+        taken = MicroUsd(account.reserved + made.rental.reserved)
+        self.accounts[account.payer] = account.but(reserved=taken)
+        self.steps.append(made)
+
+    def _refusal(self, made: Rental, mine: Sequence[Job]) -> Refusal | None:
+        for one in mine:
+            if (no := bounded(one, made.reserved)) is not None:
+                return no
+        account = self.accounts.get(made.payer)
+        return admitted(
+            account, made.payer, made.reserved, self.till.forecast(made.payer), anew=True
+        )
+
+    def _step(self, choice: Choice, mine: Sequence[Job], name: str) -> p.Rent | None:
+        """Return the rental of an offer for some jobs; None when it does not do for one of them."""
+        at = self.stock.position.get(choice.offer)
+        if at is None or not mine or len(mine) < len(choice.seats) or choice.machines != 1:
+            return None
+        runs_s = {job.id: float(self.stock.runs_s(job)[at]) for job in mine}
+        if any(math.isinf(run_s) for run_s in runs_s.values()):
+            return None
+        offer, kind = self.stock.offers[at], self.stock.kinds[at]
+        used_s = max(choice.used_s, kind.boot_s + max(runs_s.values()))
+        made = self._rental(offer, mine, used_s, name)
+        if made is None:
+            return None
+        now = self.world.now
+        seats = tuple(
+            p.PlannedSeat(
+                job=seat.job,
+                starts_at=now + seat.start_s,
+                ends_at=now + seat.start_s + runs_s[seat.job],
+            )
+            for seat in choice.seats
+        )
+        cost = _micro(kind.cost_usd(used_s))
+        return p.Rent(rental=made, reason=_why(made, choice), seats=seats, cost=cost)
+
+    def _rental(
+        self, offer: Offer, mine: Sequence[Job], used_s: Seconds, name: str
+    ) -> Rental | None:
+        lease = lease_until(1, self.world.now, used_s, landing_s(mine))
+        worst = worst_cost(offer, self.world.now, lease.stop_at)
+        if worst is None:
+            return None
+        return Rental(
+            id=name,
+            node=name,
+            payer=mine[0].run,
+            offer=offer.id,
+            lease=lease,
+            reserved=worst,
+            taken=offer,
+            jobs={job.id: job.spec.project for job in mine},
+            reserved_at=self.world.now,
+        )
+
+    def _left_out(self, job: Job, why: str) -> Reason:
+        option = next(self.stock.options(job), None)
+        offer = "nothing" if option is None else option.offer.id
+        if why == "late":
+            return self._too_late(job)
+        if why == "quota":
+            says = f"{offer} would do, but its quota lets us have no more of them"
+            return Reason(code=Code.QUOTA, says=says, change="a machine is given back")
+        if option is not None:
+            no = self.till.refusal(job, option, self.accounts.get(job.run))
+            if no is not None:
+                return told(no, offer)
+        says = "what others of its run that come first need takes the rest of the budget"
+        return Reason(code=Code.OVER_BUDGET, says=says, change="raise the budget")
+
+    def _too_late(self, job: Job) -> Reason:
+        options = self.stock.options(job)
+        soonest = min(
+            options, key=lambda one: (one.offer.boot_s + one.runs_s, one.cost), default=None
+        )
+        if soonest is None:
+            return Reason(code=Code.TOO_LATE, says="nothing that can be rented suits it")
+        done_s = soonest.offer.boot_s + soonest.runs_s
+        deadline = job.spec.deadline
+        late_s = 0.0 if deadline is None else self.world.now + done_s - deadline
+        says = (
+            f"nothing that can be rented would be done by its deadline; the soonest, "
+            f"{soonest.offer.id}, is {late_s:.0f} s late"
+        )
+        return Reason(code=Code.TOO_LATE, says=says, change=f"a deadline {late_s:.0f} s later")
+
+
+def _tender(payer: str, problem: RentalProblem, found: RentalPlan) -> p.Tender:
+    kinds = {kind.offer: kind for kind in problem.kinds}
+    worst_usd = sum(
+        problem.terms.worst_usd(kinds[one.offer], one.used_s) * one.machines
+        for one in found.choices
+        if one.offer in kinds
+    )
+    chosen = {name for choice in found.choices for name in choice.jobs}
+    return p.Tender(
+        payer=payer,
+        jobs=tuple(problem.jobs),
+        cost=_micro(found.cost_usd),
+        worst=_micro(worst_usd),
+        bound=None if found.bound_usd is None else MicroUsd(math.floor(found.bound_usd * 10**6)),
+        one_each=_one_each(problem, chosen),
+        left_out=dict(found.left_out),
+        how=found.how,
+        code=Code.OUT_OF_EFFORT if found.out_of_effort else None,
+    )
+
+
+def _one_each(problem: RentalProblem, chosen: frozenset[str] | set[str]) -> MicroUsd | None:
+    """Return what a machine for each of the jobs would cost; None when one has none in time."""
+    total = 0.0
+    for row, job in enumerate(problem.jobs):
+        if job not in chosen:
+            continue
+        costs = [
+            problem.demands[row].nodes * kind.cost_usd(kind.boot_s + float(runs_s))
+            for kind, runs_s, late_s in zip(
+                problem.kinds, problem.runs_s[row], problem.late_s[row], strict=True
+            )
+            if math.isfinite(runs_s) and kind.boot_s + float(late_s) <= problem.done_by_s[row]
+        ]
+        if not costs:
+            return None
+        total += min(costs)
+    return _micro(total)
+
+
+def _micro(amount_usd: float) -> MicroUsd:
+    return MicroUsd(math.ceil(amount_usd * MICRO_PER_USD - 1e-6))
+
+
+def _why(made: Rental, choice: Choice) -> Reason:
+    offer = made.taken
+    price = NOTHING if offer is None else offer.price_usd_h or NOTHING
+    boot_s = 0.0 if offer is None else offer.boot_s
+    says = (
+        f"{made.offer} for {usd(price)} USD an hour is on its way as {made.id}: "
+        f"{choice.says}; {usd(made.reserved)} USD are set aside"
+    )
+    return Reason(code=Code.RENTED, says=says, change=f"{made.id} boots, in {boot_s:.0f} s")
