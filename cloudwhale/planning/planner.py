@@ -15,11 +15,11 @@ from cloudwhale.planning.giving import Matched, matched
 from cloudwhale.planning.keeping import at_home, keeping
 from cloudwhale.planning.policies import Policies as Policies
 from cloudwhale.planning.preempting import GivesWay
-from cloudwhale.planning.problems import Stock
 from cloudwhale.planning.queue import Queue, earliest, waiting
 from cloudwhale.planning.reconcile import differences
 from cloudwhale.planning.refusals import Verdict
 from cloudwhale.planning.renting import quotes, unaffordable
+from cloudwhale.planning.stock import Stock
 from cloudwhale.planning.tendering import Rented, rentals
 from cloudwhale.spi.waiting import Quote
 

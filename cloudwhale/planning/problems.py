@@ -1,231 +1,20 @@
-"""What is rented for, as rent policies see it: kinds of machines, and how jobs run on them."""
+"""The problem of renting for the jobs of one payer, as rent policies see it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
 
-from cloudwhale.model.job import CheckpointRule, Job, JobSpec, Resources
-from cloudwhale.model.node import Device, Node, NodeState
-from cloudwhale.model.offer import Offer
-from cloudwhale.model.units import MICRO_PER_USD, Instant, MicroUsd, Seconds
-from cloudwhale.planning.durations import Durations
-from cloudwhale.planning.fit import RULE_FILTERS, suits
-from cloudwhale.planning.inventory import DUST, Free, free_capacity
-from cloudwhale.planning.leasing import (
-    LEAST_LEASE_S,
-    LONGER,
-    STOP_AFTER_S,
-    landing_s,
-)
+from cloudwhale.model.job import Job, Resources
+from cloudwhale.model.units import Instant, Seconds
+from cloudwhale.planning.leasing import LEAST_LEASE_S, LONGER, STOP_AFTER_S, landing_s
 from cloudwhale.planning.ledger import LEAST_CHARGE_S, STOP_LAG_S
-from cloudwhale.planning.needs import spec_of
-from cloudwhale.planning.shortlist import hazard_of
-from cloudwhale.planning.speeds import speed, work_s
-from cloudwhale.spi.renting import Demand, Kind, RentalProblem, Terms
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Row = NDArray[np.float64]
+from cloudwhale.planning.stock import Stock
+from cloudwhale.spi.renting import Demand, RentalProblem, Terms
 
 LONGEST_LEASE_S: Seconds = 14 * 24 * 3600.0
 """No machine is planned for longer: two weeks."""
-
-DEFAULT_RULE = CheckpointRule()
-
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """An offer that fits a job."""
-
-    offer: Offer
-    runs_s: Seconds
-    """Expected there, boot left out."""
-    price_usd_h: MicroUsd
-    """Disks and addresses included."""
-    cost: MicroUsd
-    """Expected, boot and billing minimum included."""
-
-
-class Stock:
-    """What can be rented, in arrays: asked for every job that waits."""
-
-    def __init__(self, offers: Iterable[Offer], durations: Durations) -> None:
-        import numpy as np
-
-        self.offers = tuple(_priced(offers))
-        self.kinds = tuple(_kind(offer) for offer in self.offers)
-        self.position = {offer.id: at for at, offer in enumerate(self.offers)}
-        self._durations = durations
-        self._frees = tuple(_empty(offer) for offer in self.offers)
-        self._devices = [_main(offer) for offer in self.offers]
-        self._models = sorted({_named(device) for device in self._devices})
-        known = {name: at for at, name in enumerate(self._models)}
-        self._model_at = np.array([known[_named(d)] for d in self._devices], dtype=np.intp)
-        first = {_named(device): device for device in reversed(self._devices)}
-        self._model_devices = [first[name] for name in self._models]
-        self._rules, self._rule_at = self._ruled()
-        self._rows: dict[object, Row] = {}
-        self._amounts = np.array(
-            [[k.devices, k.cpu, k.memory_gib, k.disk_gib] for k in self.kinds]
-        ).reshape(len(self.kinds), 4)
-        self._money = np.array(
-            [
-                [k.usd_h, k.boot_s, max(k.billing_step_s, 1e-9), k.billing_least_s, k.cap_usd_h]
-                for k in self.kinds
-            ]
-        ).reshape(len(self.kinds), 5)
-        self._markets = np.array([k.market for k in self.kinds])
-
-    def _ruled(self) -> tuple[list[Free], Any]:
-        """Return one offer for all that stand under the same rules, and which is whose."""
-        import numpy as np
-
-        found: dict[object, int] = {}
-        firsts: list[Free] = []
-        at: list[int] = []
-        for free in self._frees:
-            facts = free.node.facts
-            key = (tuple(sorted(facts.labels.items())), facts.mounts, facts.runtimes)
-            if key not in found:
-                found[key] = len(firsts)
-                firsts.append(free)
-            at.append(found[key])
-        return firsts, np.array(at, dtype=np.intp)
-
-    # -- one job -----------------------------------------------------------------------------
-
-    def runs_s(self, job: Job) -> Row:
-        """Return how long a job is expected to run on each kind; infinity where it cannot."""
-        spec, work = spec_of(job), work_s(job, self._durations)
-        speeds = tuple(sorted(spec.speeds.items()))
-        key = (job.demand, work, spec.reference, speeds, spec.market)
-        found = self._rows.get(key)
-        if found is None:
-            found = self._rows[key] = self._row(spec, work)
-        return found
-
-    def _row(self, spec: JobSpec, work: Seconds) -> Row:
-        import numpy as np
-
-        wants = spec.resources
-        asks = [wants.gpu.count, wants.cpu, wants.memory_gib or 0.0, wants.disk_gib or 0.0]
-        fits = (self._amounts + DUST >= asks).all(axis=1)
-        rules = np.array([_is_allowed(spec, free) for free in self._rules], dtype=bool)
-        fits &= rules[self._rule_at]
-        if spec.market != "auto":
-            fits &= self._markets == spec.market
-        if not wants.gpu.count:
-            return np.where(fits, work, math.inf)
-        paces = np.array([self._pace(spec, device) for device in self._model_devices])
-        return np.where(fits, work * paces[self._model_at], math.inf)
-
-    @staticmethod
-    def _pace(spec: JobSpec, device: Device | None) -> float:
-        """Return how many times its work a job runs on a device; infinity: not at all."""
-        if device is None or not suits(spec, device):
-            return math.inf
-        return 1.0 / speed(spec, device.model)
-
-    def costs_usd(self, runs_s: Row) -> Row:
-        """Return what a machine of each kind costs that is there for one run, boot included."""
-        import numpy as np
-
-        usd_h, boot_s, step_s, least_s, _ = self._money.T
-        used_s = np.ceil((runs_s + boot_s) / step_s - DUST) * step_s
-        costs: Row = usd_h * np.maximum(used_s, least_s) / 3600.0
-        return costs
-
-    def options(self, job: Job) -> Iterator[Option]:
-        """Yield the offers that fit a job, the cheapest first; ties end at the offer's id."""
-        import numpy as np
-
-        runs_s = self.runs_s(job)
-        costs = self.costs_usd(runs_s)
-        for at in np.argsort(costs, kind="stable"):
-            if math.isinf(runs_s[at]):
-                return
-            offer, kind = self.offers[at], self.kinds[at]
-            yield Option(
-                offer=offer,
-                runs_s=float(runs_s[at]),
-                price_usd_h=MicroUsd(round(kind.usd_h * MICRO_PER_USD)),
-                cost=MicroUsd(math.ceil(costs[at] * MICRO_PER_USD - DUST)),
-            )
-
-    def empty(self, offer: str) -> Free:
-        """Return what would be free on a machine of an offer that nobody uses."""
-        return self._frees[self.position[offer]]
-
-    @cached_property
-    def cheapest_usd_h(self) -> float:
-        """Return the least that an hour of any machine costs."""
-        return min((kind.usd_h for kind in self.kinds), default=0.0)
-
-
-def _priced(offers: Iterable[Offer]) -> Iterator[Offer]:
-    """Yield the offers whose price is known and bounded."""
-    for offer in offers:
-        price, cap = offer.price_usd_h, offer.cap_usd_h
-        if price is not None and cap is not None and price <= cap:
-            yield offer
-
-
-def _main(offer: Offer) -> Device | None:
-    """Return one of the devices that an offer has most of; None without any."""
-    devices = offer.facts.devices
-    if not devices:
-        return None
-    names = [(device.model, device.memory_gib) for device in devices]
-    return max(devices, key=lambda d: (names.count((d.model, d.memory_gib)), d.memory_gib))
-
-
-def _named(device: Device | None) -> tuple[str, float]:
-    return ("", 0.0) if device is None else (device.model, device.memory_gib)
-
-
-def _kind(offer: Offer) -> Kind:
-    facts, main = offer.facts, _main(offer)
-    price, cap = offer.price_usd_h or 0, offer.cap_usd_h or 0
-    return Kind(
-        offer=offer.id,
-        zone=offer.zone,
-        model="" if main is None else main.model,
-        devices=sum(_named(device) == _named(main) for device in facts.devices),
-        device_gib=0.0 if main is None else main.packs_gib,
-        cpu=facts.cpu,
-        memory_gib=facts.memory_gib,
-        disk_gib=facts.disk_gib,
-        usd_h=(price + offer.extras_usd_h) / MICRO_PER_USD,
-        cap_usd_h=(cap + offer.extras_usd_h) / MICRO_PER_USD,
-        boot_s=offer.boot_s,
-        market=offer.market,
-        hazard_per_h=hazard_of(offer),
-        billing_step_s=offer.billing_step_s,
-        billing_least_s=offer.billing_least_s,
-        at_most=offer.capacity,
-        quota=offer.quota,
-        quota_units=offer.quota_units,
-    )
-
-
-def _empty(offer: Offer) -> Free:
-    node = Node(
-        id=offer.id, facts=offer.facts, state=NodeState.READY, owned=False, provider=offer.provider
-    )
-    return free_capacity([node], ())[node.id]
-
-
-def _is_allowed(spec: JobSpec, free: Free) -> bool:
-    return all(forbids(spec, free, ()) is None for forbids in RULE_FILTERS)
-
-
-# -- all jobs of a payer ---------------------------------------------------------------------
 
 
 def demand_of(wants: Resources, nodes: int = 1) -> Demand:
@@ -260,14 +49,15 @@ def problem_of(
     import numpy as np
 
     runs_s = np.array([stock.runs_s(job) for job in jobs]).reshape(len(jobs), len(stock.kinds))
-    suits_some = np.isfinite(runs_s).any(axis=0)
-    runs_s = runs_s[:, suits_some]
+    keeps = [bool(some) for some in np.atleast_1d(np.isfinite(runs_s).any(axis=0))]
+    late_s = np.array([stock.late_s(job) for job in jobs]).reshape(len(jobs), len(stock.kinds))
+    runs_s, late_s = runs_s[:, keeps], late_s[:, keeps]
     return RentalProblem(
         jobs=tuple(job.id for job in jobs),
         demands=tuple(demand_of(job.wants, job.spec.nodes) for job in jobs),
-        kinds=tuple(kind for kind, keeps in zip(stock.kinds, suits_some, strict=True) if keeps),
+        kinds=tuple(kind for kind, kept in zip(stock.kinds, keeps, strict=True) if kept),
         runs_s=runs_s,
-        late_s=runs_s,
+        late_s=late_s,
         extra_usd=np.zeros_like(runs_s),
         done_by_s=tuple(_done_by_s(job, now) for job in jobs),
         start_by_s=tuple(_start_by_s(job, stock, now) for job in jobs),

@@ -20,7 +20,7 @@ from cloudwhale.planning.leasing import (
     worst_cost,
 )
 from cloudwhale.planning.needs import spec_of
-from cloudwhale.planning.problems import Option, Stock
+from cloudwhale.planning.stock import Option, Stock
 from cloudwhale.spi.waiting import Quote
 
 

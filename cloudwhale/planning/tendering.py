@@ -26,8 +26,9 @@ from cloudwhale.planning.leasing import (
     lease_until,
     worst_cost,
 )
-from cloudwhale.planning.problems import Purse, Stock, problem_of
+from cloudwhale.planning.problems import Purse, problem_of
 from cloudwhale.planning.renting import Till, told
+from cloudwhale.planning.stock import Stock
 from cloudwhale.spi.renting import Choice, Rent, RentalPlan, RentalProblem
 
 

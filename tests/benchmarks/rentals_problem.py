@@ -15,8 +15,9 @@ from rentals_offers import moves
 
 from cloudwhale.model.offer import Offer
 from cloudwhale.planning.durations import Durations
-from cloudwhale.planning.problems import Purse, Stock, problem_of
+from cloudwhale.planning.problems import Purse, problem_of
 from cloudwhale.planning.shortlist import shortlist
+from cloudwhale.planning.stock import Stock
 from cloudwhale.spi.renting import RentalProblem
 
 SAVE_EVERY_S, SAVE_S, RESTORE_S = 600.0, 10.0, 300.0

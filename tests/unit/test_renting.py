@@ -19,8 +19,8 @@ from cloudwhale.model.world import Account, World
 from cloudwhale.planning.checker import check
 from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.planner import plan
-from cloudwhale.planning.problems import Stock
 from cloudwhale.planning.renting import quotes, unaffordable
+from cloudwhale.planning.stock import Stock
 from cloudwhale.planning.tendering import Rented, rentals
 from cloudwhale.spi.renting import Choice, Rent, RentalPlan, RentalProblem, Seat
 from cloudwhale.spi.waiting import Quote
