@@ -12,6 +12,7 @@ SCORES = "cloudwhale.policies.score"
 WAITS = "cloudwhale.policies.wait"
 RENTS = "cloudwhale.policies.rent"
 FILLINGS = "cloudwhale.policies.filling"
+PRICES = "cloudwhale.prices"
 
 
 def names(group: str) -> tuple[str, ...]:

@@ -65,6 +65,11 @@ _WANTED = {
     "preempt_after_s": "a number of seconds, 0 or more, like 60",
     "seed": "a whole number, like 0",
     "value_usd_h": "a number of dollars, 0 or more, like 20",
+    "regions": 'a list of regions or patterns, like ["us-*", "gcp/europe-west4"]',
+    "never": 'a list of machine types or patterns, like ["p5*", "gcp/a3-*"]',
+    "max_price_usd_h": "a number of dollars above 0, like 12.5",
+    "prices": 'a list of CSV files, like ["my-prices.csv"]',
+    "catalogue_max_age_days": "a number of days above 0, like 30",
     "attempt_lease_s": "a number of seconds above 0, like 600",
     "clock_skew_s": "a number of seconds, 0 or more, like 30",
     "budget_soft_share": "a share above 0 and at most 1, like 0.9",
@@ -145,6 +150,16 @@ class Settings(Value):
     """A job that has run for less is not stopped for another."""
     value_usd_h: float = Field(20.0, ge=0, allow_inf_nan=False)
     """What an hour of a job's waiting is worth, in dollars, where its file does not say."""
+    regions: tuple[str, ...] = ()
+    """Where machines may be rented; empty: everywhere."""
+    never: tuple[str, ...] = ()
+    """Machine types that are never rented."""
+    max_price_usd_h: Amount | None = None
+    """The most that an hour of a machine may cost, disk and address included; None: anything."""
+    prices: tuple[str, ...] = ()
+    """CSV files with prices of your own; relative ones lie in the current folder."""
+    catalogue_max_age_days: Amount = 30.0
+    """After so many days prices are called old; they are used all the same."""
     attempt_lease_s: Seconds = Field(600.0, gt=0, allow_inf_nan=False)
     """Silence of the store or the agent after which an attempt counts as lost."""
     clock_skew_s: Seconds = Field(30.0, ge=0, allow_inf_nan=False)
@@ -216,7 +231,7 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def _from_text(key: str, value: str) -> Any:
-    if key == "devices":
+    if key in ("devices", "regions", "never", "prices"):
         return [part.strip() for part in value.split(",") if part.strip()]
     if key in ("labels", "weights", "shares"):
         return dict(_named(key, part) for part in value.split(",") if part.strip())

@@ -1,0 +1,89 @@
+"""The prices that `catalog update` has read, kept in the home folder, one file a cloud."""
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from cloudwhale.model.units import Instant
+from cloudwhale.spi.errors import SettingsError
+from cloudwhale.spi.listings import Origin, read, written
+from cloudwhale.spi.prices import Listing
+
+VERSION = 1
+_HEAD = re.compile(r"# cloudwhale prices, form ([0-9]+), read at ([0-9.]+)\n")
+MOST_BYTES = 64 * 2**20
+"""Twenty times what all regions of a cloud take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cached:
+    """What is kept, and what is wrong with it."""
+
+    listings: tuple[Listing, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def folder(home: Path) -> Path:
+    """Return where price lists are kept."""
+    return home / "prices"
+
+
+def cached(home: Path, now: Instant) -> Cached:
+    """Return what was kept of all clouds; what cannot be read is set aside, and said."""
+    listings: list[Listing] = []
+    notes: list[str] = []
+    for file in sorted(folder(home).glob("*.csv")):
+        try:
+            listings += kept(file, now)
+        except (SettingsError, OSError, UnicodeDecodeError) as error:
+            notes.append(_set_aside(file, error))
+    return Cached(tuple(listings), tuple(notes))
+
+
+def kept(file: Path, now: Instant) -> Sequence[Listing]:
+    """Return what one file keeps; raise SettingsError, OSError or UnicodeDecodeError."""
+    if file.stat().st_size > MOST_BYTES:
+        raise SettingsError(f"{file.name} is larger than {MOST_BYTES // 2**20} MiB")
+    lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
+    head = _HEAD.fullmatch(lines[0]) if lines else None
+    if head is None:
+        raise SettingsError(f"{file.name} does not begin as a price list of ours does")
+    if int(head[1]) != VERSION:
+        raise SettingsError(f"{file.name} is of form {head[1]}, and {VERSION} is read here")
+    if lines[-1] != _END:
+        raise SettingsError(f"{file.name} breaks off")
+    return tuple(read(lines, Origin(file.name, float(head[2]), file.stem)))
+
+
+_END = "# end\n"
+
+
+def keep(home: Path, cloud: str, listings: Sequence[Listing], now: Instant) -> Path:
+    """Keep a cloud's prices in place of those before, whole or not at all; raise OSError."""
+    where = folder(home)
+    where.mkdir(parents=True, exist_ok=True)
+    file = where / f"{cloud}.csv"
+    new = where / f"{cloud}.csv.new-{os.getpid()}"
+    head = f"# cloudwhale prices, form {VERSION}, read at {now:.3f}\n"
+    with new.open("w", encoding="utf-8") as lines:
+        lines.writelines((head, *written(listings), _END))
+        lines.flush()
+        os.fsync(lines.fileno())
+    new.replace(file)
+    return file
+
+
+def _set_aside(file: Path, error: Exception) -> str:
+    """Rename what cannot be read, so that it is looked at once; say why."""
+    aside = file.with_suffix(".csv.unreadable")
+    try:
+        file.replace(aside)
+    except OSError:
+        aside = file
+    says = error.says if isinstance(error, SettingsError) else str(error)
+    return (
+        f"The kept prices of {file.stem} cannot be used: {says}. They lie in {aside}; "
+        f"`cloudwhale catalog update` reads them anew."
+    )

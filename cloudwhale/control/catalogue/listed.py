@@ -1,0 +1,96 @@
+"""Listings become offers: one for each zone and market that has a price."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from cloudwhale.model.gpus import MODELS
+from cloudwhale.model.node import Device, Facts
+from cloudwhale.model.offer import Offer
+from cloudwhale.model.units import MicroUsd
+from cloudwhale.spi.prices import Listing, Market, Price, PriceList, Shape, Terms
+
+MARKETS: tuple[Market, ...] = ("on-demand", "spot")
+
+UNSAID = Terms(
+    boot_s=600.0, notice_s=0.0, billing_step_s=3600.0, billing_least_s=3600.0, memory_share=0.925
+)
+"""Terms of a provider that nobody has told us about: slow, and billed by the hour."""
+
+RUNTIMES = ("process", "container")
+
+
+def offers_of(listings: Iterable[Listing], lists: Mapping[str, PriceList]) -> Iterator[Offer]:
+    """Yield what could be rented, with an id like `aws/us-east-1b/g5.xlarge/spot`.
+
+    A type whose zones nobody has said is offered once in its region, which stands for the zone.
+    Machines of one type share their facts.
+    """
+    facts: dict[tuple[Shape, float, float], Facts] = {}
+    for listing in listings:
+        prices = lists.get(listing.shape.provider)
+        for market in MARKETS:
+            price = listing.price(market)
+            if price is None:
+                continue
+            terms = _terms(prices, listing, market)
+            key = (listing.shape, terms.disk_gib, terms.memory_share)
+            if key not in facts:
+                facts[key] = facts_of(listing.shape, terms)
+            cap = price.usd_h if market == "on-demand" else _cap(prices, listing)
+            whole = _of_region(listing, market, price, terms)
+            whole |= {"facts": facts[key], "cap_usd_h": cap}
+            yield from _by_zone(listing, price, whole)
+
+
+def facts_of(shape: Shape, terms: Terms) -> Facts:
+    """Return what jobs find on a machine of a shape."""
+    return Facts(
+        cpu=shape.cpu,
+        memory_gib=round(shape.memory_gib * terms.memory_share, 1),
+        disk_gib=max(terms.disk_gib, shape.disk_gib),
+        devices=tuple(_device(shape, number) for number in range(shape.gpus)),
+        runtimes=RUNTIMES,
+    )
+
+
+def _device(shape: Shape, number: int) -> Device:
+    nominal = MODELS[shape.gpu].memory_gib
+    usable = shape.gpu_gib if 0 < shape.gpu_gib < nominal else None
+    return Device(id=f"gpu-{number}", model=shape.gpu, memory_gib=nominal, usable_gib=usable)
+
+
+def _terms(prices: PriceList | None, listing: Listing, market: Market) -> Terms:
+    if prices is None:
+        return UNSAID
+    return prices.terms(listing.shape, listing.region, market)
+
+
+def _cap(prices: PriceList | None, listing: Listing) -> MicroUsd | None:
+    """Return the most that a spot machine can cost; where nobody says, its on-demand price."""
+    if prices is not None:
+        return prices.cap(listing, "spot")
+    return None if listing.on_demand is None else listing.on_demand.usd_h
+
+
+def _of_region(listing: Listing, market: Market, price: Price, terms: Terms) -> dict[str, Any]:
+    """Return the fields that are the same in all zones."""
+    return {
+        "provider": listing.shape.provider, "region": listing.region, "market": market,
+        "type": listing.shape.type, "boot_s": terms.boot_s, "notice_s": terms.notice_s,
+        "billing_step_s": terms.billing_step_s, "billing_least_s": terms.billing_least_s,
+        "hazard_per_h": listing.hazard_per_h if market == "spot" else 0.0,
+        "extras_usd_h": terms.extras_usd_h, "egress_usd_gb": terms.egress_usd_gb,
+        "quota": terms.quota, "quota_units": terms.quota_units, "priced_at": price.at,
+        "source": price.source, "estimated": price.estimated, "capacity": None,
+    }  # fmt: skip
+
+
+def _by_zone(listing: Listing, price: Price, whole: dict[str, Any]) -> Iterator[Offer]:
+    """Yield the offer of each zone; not validated, as there are tens of thousands of them."""
+    own = dict(price.zones)
+    end = f"{listing.shape.type}/{whole['market']}"
+    for zone in listing.zones or tuple(own) or (listing.region,):
+        yield Offer.model_construct(
+            id=f"{whole['provider']}/{zone}/{end}", zone=zone,
+            price_usd_h=own.get(zone, price.usd_h), **whole,
+        )  # fmt: skip

@@ -1,0 +1,1 @@
+"""What machines of clouds cost, and on which terms."""

@@ -1,0 +1,92 @@
+"""GCP Compute Engine: what its machines cost, and on which terms.
+
+Boot times are assumptions until machines were measured.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from cloudwhale.model.units import Instant, MicroUsd, Seconds, micro_usd
+from cloudwhale.spi.prices import Listing, Market, Reading, Shape, Terms, Told
+from cloudwhale_providers.prices.snapshot import shipped
+
+NOTICE_S: Seconds = 30.0  # Compute Engine docs, instances/spot: best effort, 30 seconds
+BILLING_STEP_S: Seconds = 1.0
+BILLING_LEAST_S: Seconds = 60.0  # Compute Engine price page: per second, at least one minute
+
+BOOT_CPU_S: Seconds = 90.0
+BOOT_GPU_S: Seconds = 180.0
+
+BOOT_DISK_GIB = 200.0
+BOOT_DISK_KEEPS_GIB = 80.0
+"""What image, driver, Docker and its layers take of the boot disk."""
+MEMORY_SHARE = 0.925  # Karpenter's default, vm-memory-overhead-percent 0.075
+HOURS_A_MONTH = 730
+# Disk price page, balanced persistent disk in US regions, per GiB and month.
+BOOT_DISK_USD_H = micro_usd(f"{BOOT_DISK_GIB * 0.10 / HOURS_A_MONTH:.6f}")
+# Network price page, external IPv4 address in use by a standard and by a spot machine.
+ADDRESS_USD_H: Mapping[Market, MicroUsd] = {
+    "on-demand": micro_usd("0.005"), "spot": micro_usd("0.0025"),
+}  # fmt: skip
+
+EGRESS_USD_GB = 0.12
+EGRESS_AUSTRALIA_USD_GB = 0.19
+"""Network price page, premium tier, first TiB of a month, to places but China and Australia."""
+
+HAZARD_PER_H = 0.0044
+"""No rate is published by type; the docs of preemptible machines gave 5 to 15 % a day on average.
+
+Of 10 % a day is -ln(0.9) / 24.
+"""
+
+ACCELERATORS: Mapping[str, str] = {
+    "K80": "NVIDIA_K80_GPUS", "P4": "NVIDIA_P4_GPUS", "P100": "NVIDIA_P100_GPUS",
+    "V100-16GB": "NVIDIA_V100_GPUS", "T4": "NVIDIA_T4_GPUS", "L4": "NVIDIA_L4_GPUS",
+    "A100-40GB": "NVIDIA_A100_GPUS", "A100-80GB": "NVIDIA_A100_80GB_GPUS",
+    "H100-80GB": "NVIDIA_H100", "H200": "NVIDIA_H200", "B200": "NVIDIA_B200",
+    "RTXPRO6000": "NVIDIA_RTX_PRO_6000",
+}  # fmt: skip
+"""Metrics of `regions.get`; from H100 on, families of the Cloud Quotas API."""
+
+
+class GcpPrices:
+    """See PriceList."""
+
+    def shipped(self) -> Sequence[Listing]:
+        """See PriceList."""
+        return shipped("gcp")
+
+    def read(self, regions: Sequence[str], now: Instant, told: Told) -> Reading:
+        """See PriceList."""
+        return Reading(self.shipped())
+
+    def terms(self, shape: Shape, region: str, market: Market) -> Terms:
+        """See PriceList."""
+        group, units = quota(shape)
+        return Terms(
+            boot_s=BOOT_GPU_S if shape.gpus else BOOT_CPU_S,
+            notice_s=NOTICE_S if market == "spot" else 0.0,
+            billing_step_s=BILLING_STEP_S,
+            billing_least_s=BILLING_LEAST_S,
+            extras_usd_h=MicroUsd(BOOT_DISK_USD_H + ADDRESS_USD_H[market]),
+            disk_gib=BOOT_DISK_GIB - BOOT_DISK_KEEPS_GIB,
+            memory_share=MEMORY_SHARE,
+            egress_usd_gb=EGRESS_AUSTRALIA_USD_GB if "australia" in region else EGRESS_USD_GB,
+            quota=f"gcp/{region}/{market}/{group}",
+            quota_units=units,
+        )
+
+    def cap(self, listing: Listing, market: Market) -> MicroUsd | None:
+        """Return the on-demand price: spot prices move once a day at most and stay below it."""
+        return None if listing.on_demand is None else listing.on_demand.usd_h
+
+
+def quota(shape: Shape) -> tuple[str, float]:
+    """Return what a machine counts against, and how much it takes of that.
+
+    Machines with GPUs are held back by those first; others by vCPUs, which newer families count
+    apart (`N2_CPUS`).
+    """
+    if shape.gpus:
+        return ACCELERATORS.get(shape.gpu, f"NVIDIA_{shape.gpu}"), float(shape.gpus)
+    family = shape.type.partition("-")[0].upper()
+    return "CPUS" if family in ("E2", "N1", "F1", "G1") else f"{family}_CPUS", shape.cpu
