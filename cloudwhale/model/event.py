@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from cloudwhale.model.budget import Budget
 from cloudwhale.model.job import Checkpoint, Job, Peaks, Placement, Resources
 from cloudwhale.model.node import Node
 from cloudwhale.model.reason import Reason
@@ -304,6 +305,13 @@ class RentalChanged(Happened):
     rental: Rental
 
 
+class BudgetSet(Happened):
+    """Somebody has set, changed or lifted what a project may spend in a month."""
+
+    kind: Literal["budget-set"] = "budget-set"
+    budget: Budget
+
+
 class Reserved(Happened):
     """Money was set aside for a lease, in full, before the lease began or grew."""
 
@@ -311,6 +319,8 @@ class Reserved(Happened):
     payer: str
     rental: str
     amount: MicroUsd
+    projects: dict[str, MicroUsd] = {}
+    """What the accounts of its projects set aside for it, beside the payer."""
 
 
 class Charged(Happened):
@@ -322,6 +332,8 @@ class Charged(Happened):
     amount: MicroUsd
     job: str | None = None
     project: str = "default"
+    account: str = ""
+    """The project's account that the same money is taken from; empty: none is kept."""
 
 
 class Released(Happened):
@@ -331,6 +343,8 @@ class Released(Happened):
     payer: str
     rental: str
     amount: MicroUsd
+    projects: dict[str, MicroUsd] = {}
+    """What the accounts of its projects need no more, beside the payer."""
 
 
 Event = Annotated[
@@ -367,6 +381,7 @@ Event = Annotated[
     | NodeRemoved
     | Read
     | RentalChanged
+    | BudgetSet
     | Reserved
     | Charged
     | Released,

@@ -44,3 +44,13 @@ class Offer(Value):
     """Who said the price; empty: the provider itself."""
     estimated: bool = False
     """Whether the price was worked out from others, as its source gives none."""
+
+    @property
+    def usd_h(self) -> MicroUsd | None:
+        """Return what an hour costs now, disks and addresses included; None when unknown."""
+        return None if self.price_usd_h is None else MicroUsd(self.price_usd_h + self.extras_usd_h)
+
+    @property
+    def most_usd_h(self) -> MicroUsd | None:
+        """Return the most that an hour can cost, disks and addresses included; None: unknown."""
+        return None if self.cap_usd_h is None else MicroUsd(self.cap_usd_h + self.extras_usd_h)

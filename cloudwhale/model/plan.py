@@ -146,6 +146,16 @@ class Rent(Wire):
     """Expected."""
 
 
+class Join(Wire):
+    """Let a job onto a machine that its payer has rented for others and that has room."""
+
+    kind: Literal["join"] = "join"
+    rental: Rental
+    """With the job among those that it is rented for."""
+    job: str
+    reason: Reason
+
+
 class Launch(Wire):
     """Ask the provider for a machine whose money is set aside (again, after a crash)."""
 
@@ -218,6 +228,7 @@ Step = Annotated[
     | PostStart
     | PostStop
     | Rent
+    | Join
     | Launch
     | Receive
     | Renew

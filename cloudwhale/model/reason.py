@@ -75,6 +75,7 @@ class Code(StrEnum):
     TOO_LATE = "too-late"  # nothing that can be rented would be done by its deadline
     OUT_OF_EFFORT = "solver-out-of-effort"  # a simpler choice of machines had to do
     RENTED = "rented"  # a machine is on its way for it
+    JOINS = "joins"  # it goes onto a machine that its run has rented already
     NO_CAPACITY = "no-capacity"
     BOOT_FAILED = "boot-failed"
     MACHINE_GONE = "machine-gone"

@@ -38,6 +38,8 @@ class Renewal(Value):
     lease: Lease
     reserved: MicroUsd
     """On top of what the lease that holds has reserved; it is in the rental's sum already."""
+    projects: dict[str, MicroUsd] = {}
+    """The same for its projects, by account; in the rental's sums already."""
 
 
 class Rental(Value):
@@ -60,6 +62,8 @@ class Rental(Value):
     """The offer as it was when it was taken."""
     jobs: dict[str, str] = {}
     """Those that it was rented for, by id, each with its project."""
+    starts_at: dict[str, Instant] = {}
+    """When each of them is to start, as it was planned; absent: as soon as the machine is there."""
     reserved_at: Instant = 0.0
     machine: str = ""
     """What its provider calls it, once there is one."""
@@ -69,6 +73,10 @@ class Rental(Value):
     """Asked for and not answered yet."""
     is_fixed: bool = False
     """Its provider does not move its stop."""
+    projects: dict[str, MicroUsd] = {}
+    """What each of its projects has set aside for it, by the project's account of the month."""
+    held_s: dict[str, float] = {}
+    """Seconds that each job has held a place there, times the part of the machine that it took."""
 
 
 ON_ITS_WAY = frozenset({RentalState.RESERVED, RentalState.REQUESTED, RentalState.BOOTING})

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from cloudwhale.model.budget import Budget
 from cloudwhale.model.job import Job, JobState
 from cloudwhale.model.node import Measured, Node
 from cloudwhale.model.offer import Offer
@@ -16,8 +17,11 @@ class Account(Value):
     """A payer's money: a bound, what is set aside and what is gone."""
 
     payer: str
+    """A run, or a project in a month as `planning/payers` writes it: `project:nlp:2026-11`."""
     limit: MicroUsd | None = None
-    """None: nothing may be reserved."""
+    """None: nothing may be reserved, unless it needs no limit."""
+    needs_limit: bool = True
+    """Of runs: without a budget they rent nothing. Projects may, until somebody sets one."""
     reserved: MicroUsd = MicroUsd(0)
     spent: MicroUsd = MicroUsd(0)
     soft: float = 0.9
@@ -76,3 +80,5 @@ class World:
     """Run times of ended jobs by family, newest last."""
     use: Mapping[str, Use] = field(default_factory=dict[str, Use])
     """What each project's ended attempts have used, by project."""
+    budgets: Mapping[str, Budget] = field(default_factory=dict[str, Budget])
+    """What projects may spend in a month, by project; one that is not here has no bound."""

@@ -246,7 +246,8 @@ def accounts(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
         taken = account.reserved + account.spent
         if account.reserved < 0 or account.spent < 0:
             yield Fault("accounts", f"{account.payer} has a negative amount")
-        if taken > (account.limit or 0):
+        # A project's may have been lowered since, or there is none.
+        if account.needs_limit and taken > (account.limit or 0):
             yield Fault("accounts", f"{account.payer} has {taken} taken of {account.limit or 0}")
 
 

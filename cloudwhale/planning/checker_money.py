@@ -78,7 +78,7 @@ def known_price(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
 def set_aside(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
     """The money of a lease covers its time to the provider's own stop, at the highest price."""
     for rental in _rents(plan):
-        cap = 0 if rental.taken is None else rental.taken.cap_usd_h or 0
+        cap = _most(rental.taken)
         needs = _cost(cap, rental.lease.stop_at - world.now + LEAST_EXTRA_S)
         if rental.reserved < needs:
             yield Fault("set-aside", f"{rental.id} sets {rental.reserved} aside, needs {needs:.0f}")
@@ -87,10 +87,14 @@ def set_aside(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
         if renewal is None or old is None:
             yield Fault("set-aside", f"{rental.id} is renewed and has no lease")
             continue
-        cap = 0 if rental.taken is None else rental.taken.cap_usd_h or 0
+        cap = _most(rental.taken)
         needs = _cost(cap, renewal.lease.stop_at - old.lease.stop_at)
         if renewal.reserved < needs or rental.reserved != old.reserved + renewal.reserved:
             yield Fault("set-aside", f"{rental.id} sets {renewal.reserved} more aside: too little")
+
+
+def _most(offer: Offer | None) -> int:
+    return 0 if offer is None else (offer.cap_usd_h or 0) + offer.extras_usd_h
 
 
 def _cost(cap: int, seconds: float) -> float:
@@ -136,7 +140,7 @@ def _speed(job: Job, model: str) -> float:
 
 def one_rental(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
     """A job is rented for once, while it waits for a place and none is on its way to it."""
-    placed = {step.job for step in plan.steps if isinstance(step, p.Place)}
+    placed = {step.job for step in plan.steps if isinstance(step, p.Place | p.Join)}
     goes_back = {step.rental.id for step in plan.steps if isinstance(step, p.Return)}
     open_for = {
         job
@@ -240,7 +244,34 @@ def _billed(rental: Rental) -> float:
         price = offer.price_usd_h
     if price is None or since is None or until is None:
         return 0.0
-    return _cost(price, until - since)
+    extras = 0 if offer is None else offer.extras_usd_h
+    return _cost(price + extras, until - since)
+
+
+def joins_its_own(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
+    """A job joins a machine of its payer that is ready, suits it, and whose lease can be paid."""
+    goes_back = {step.rental.id for step in plan.steps if isinstance(step, p.Return)}
+    for step in plan.steps:
+        if not isinstance(step, p.Join):
+            continue
+        old, job = world.rentals.get(step.rental.id), world.jobs.get(step.job)
+        if old is None or job is None:
+            yield Fault("joins-its-own", f"{step.job} joins {step.rental.id}: one is not there")
+            continue
+        node = world.nodes.get(old.node or "")
+        market = "" if old.taken is None else old.taken.market
+        broken = {
+            "another pays": job.run != old.payer,
+            "the machine is not ready": old.state.value != "ready" or old.ended_at is not None,
+            "the machine goes back": old.id in goes_back,
+            "its market is another": job.spec.market not in ("auto", market),
+            "it is too small": node is None or not takes(node, job, []),
+            "it is not waiting": job.state.value != "pending" or job.wish is not None,
+            "others are gone from it": not old.jobs.keys() <= step.rental.jobs.keys(),
+            "it is not among its jobs": step.job not in step.rental.jobs,
+        }
+        for why in (why for why, is_broken in broken.items() if is_broken):
+            yield Fault("joins-its-own", f"{step.job} joins {old.id} although {why}")
 
 
 RULES: tuple[Rule, ...] = (
@@ -251,5 +282,6 @@ RULES: tuple[Rule, ...] = (
     one_rental,
     suitable_machine,
     rented_for_them,
+    joins_its_own,
     paid_in_full,
 )

@@ -31,14 +31,14 @@ def _events(step: p.Step, at: Instant) -> Iterator[e.Event]:
             return
         case p.Launch() | p.Extend() | p.Terminate():
             return
-        case p.Rent() | p.Receive() | p.Renew() | p.Return() | p.Settle():
+        case p.Rent() | p.Join() | p.Receive() | p.Renew() | p.Return() | p.Settle():
             yield from _of_rental(step, at)
         case _:
             yield _plain(step, at)
 
 
 def _of_rental(
-    step: p.Rent | p.Receive | p.Renew | p.Return | p.Settle, at: Instant
+    step: p.Rent | p.Join | p.Receive | p.Renew | p.Return | p.Settle, at: Instant
 ) -> Iterator[e.Event]:
     rental = step.rental
     payer, name, node = rental.payer, rental.id, rental.node
@@ -47,6 +47,9 @@ def _of_rental(
             yield e.Reserved(at=at, payer=payer, rental=name, amount=rental.reserved)
             yield e.RentalChanged(at=at, rental=rental)
             yield from (e.Waits(at=at, job=job, reason=step.reason) for job in rental.jobs)
+        case p.Join():
+            yield e.RentalChanged(at=at, rental=rental)
+            yield e.Waits(at=at, job=step.job, reason=step.reason)
         case p.Renew():
             added = NOTHING if rental.renewal is None else rental.renewal.reserved
             yield e.Reserved(at=at, payer=payer, rental=name, amount=added)

@@ -1,6 +1,6 @@
 """Who gets which place in a round: those whom room is kept for first, then class after class."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -47,6 +47,12 @@ class Matched:
     """Those that had better be rented for than wait, first first, and why."""
     waits: tuple[tuple[Job, Reason], ...] = ()
     """Those that fit somewhere and do not start: what they would take is kept for others."""
+
+    def without(self, jobs: Collection[str]) -> "Matched":
+        """Return the same without some of those that leave: they are seen to otherwise."""
+        if not jobs:
+            return self
+        return replace(self, leaving=tuple(one for one in self.leaving if one[0].id not in jobs))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from cloudwhale.planning.fit import fit
 from cloudwhale.planning.inventory import Free, free_capacity
 from cloudwhale.planning.leasing import (
     admitted,
+    coming_s,
     finishing,
     landing_s,
     lease_until,
@@ -25,9 +26,12 @@ from cloudwhale.planning.leasing import (
 )
 from cloudwhale.planning.needs import spec_of
 from cloudwhale.planning.queue import earliest
+from cloudwhale.planning.speeds import run_s
 
 RENEWS_BEFORE_S: Seconds = 60.0  # an extension is asked for so long before the landing begins
 BOOTS_WITHIN_S: Seconds = 300.0  # on top of twice what its offer says: then it counts as failed
+LATE_START = 0.5  # of its own length that a job waits behind others beyond what was planned
+LATE_START_S: Seconds = 600.0
 PARTS = (1.0, 0.5, 0.25)  # of the time that is wanted, where money for all of it is lacking
 
 
@@ -101,8 +105,8 @@ class _Keeping:
         self.world, self.durations, self.rental = world, durations, rental
         self.here = tenants(world, rental)
         self.node = world.nodes.get(rental.node or "")
-        self.expected = self._expected()
         self.look_again_at: Instant | None = None
+        self.expected = self._expected()
         self.paid = paid
         """What this round sets aside already, by payer: first come, first served."""
 
@@ -140,7 +144,19 @@ class _Keeping:
             job
             for job in jobs
             if job is not None and job.state is JobState.PENDING and job.wish is None
+            if not self._is_overdue(job)
         ]
+
+    def _is_overdue(self, job: Job) -> bool:
+        """Say whether those before it take so much longer than planned that it goes elsewhere."""
+        starts_at = self.rental.starts_at.get(job.id)
+        if starts_at is None or not self.here or self.rental.state is not RentalState.READY:
+            return False
+        late_at = starts_at + LATE_START * run_s(job, None, 0, self.durations) + LATE_START_S
+        if self.now >= late_at:
+            return True
+        self.look_again_at = earliest(self.look_again_at, late_at)
+        return False
 
     def _takes_jobs(self) -> bool:
         """Say whether its agent is there, and time is left for more than a landing."""
@@ -236,6 +252,7 @@ class _Keeping:
         """Return the longer lease that its payer can afford, the longest first; None: none."""
         rental, offer = self.rental, self.rental.taken
         wanted_s = still_s(jobs, rental, self.durations, self.now)
+        wanted_s += coming_s(self.expected, rental, self.durations)
         account = _less(self.world, self.paid).get(rental.payer)
         forecast = finishing(self.world, rental.payer, self.durations, but=rental.id)
         for part in PARTS:
@@ -322,7 +339,10 @@ def _cost(rental: Rental) -> MicroUsd:
     if price is None:
         return rental.reserved  # nobody knows better
     return ledger.accrued(
-        price, until - since, step_s=offer.billing_step_s, least_s=offer.billing_least_s
+        MicroUsd(price + offer.extras_usd_h),
+        until - since,
+        step_s=offer.billing_step_s,
+        least_s=offer.billing_least_s,
     )
 
 

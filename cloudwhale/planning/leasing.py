@@ -11,7 +11,7 @@ from cloudwhale.model.units import NOTHING, Instant, MicroUsd, Seconds
 from cloudwhale.model.world import Account, World
 from cloudwhale.planning import ledger
 from cloudwhale.planning.durations import Durations
-from cloudwhale.planning.speeds import left_s
+from cloudwhale.planning.speeds import left_s, run_s
 
 WATCHED_S: Seconds = 900.0  # how long a machine goes on without hearing of its controller
 STOP_AFTER_S: Seconds = 120.0  # from the planned end to the stop that the provider enforces
@@ -48,6 +48,7 @@ def worst_cost(offer: Offer, begins_at: Instant, stop_at: Instant) -> MicroUsd |
     return ledger.worst_case(
         ledger.LeaseTerms(
             cap_usd_h=cap,
+            disk_usd_h=offer.extras_usd_h,
             begins_at=begins_at,
             stop_at=stop_at,
             failed_boot_s=offer.boot_s,
@@ -65,14 +66,17 @@ def finishing(world: World, payer: str, durations: Durations, but: str = "") -> 
     total = NOTHING
     for rental in world.rentals.values():
         offer = rental.taken
-        if rental.payer != payer or rental.id == but or offer is None or offer.cap_usd_h is None:
+        if rental.payer != payer or rental.id == but or offer is None:
+            continue
+        most_usd_h = offer.most_usd_h
+        if most_usd_h is None:
             continue
         here = tenants(world, rental)
         if not here:
             continue
         needed_until = world.now + LATE * still_s(here, rental, durations, world.now)
         beyond_s = needed_until + landing_s(here) - rental.lease.away_until
-        total = MicroUsd(total + ledger.cost(offer.cap_usd_h, beyond_s))
+        total = MicroUsd(total + ledger.cost(most_usd_h, beyond_s))
     return total
 
 
@@ -91,6 +95,13 @@ def still_s(jobs: Iterable[Job], rental: Rental, durations: Durations, now: Inst
     """Return how much longer the last of some tenants is expected to run."""
     models = {d.id: d.model for d in rental.taken.facts.devices} if rental.taken else {}
     return max((left_s(job, _model(job, models), 0, durations, now) for job in jobs), default=0.0)
+
+
+def coming_s(jobs: Iterable[Job], rental: Rental, durations: Durations) -> Seconds:
+    """Return how long the longest of those is expected to run that have yet to start there."""
+    devices = rental.taken.facts.devices if rental.taken is not None else ()
+    model = devices[0].model if devices else None
+    return max((run_s(job, model, 0, durations) for job in jobs), default=0.0)
 
 
 def _model(job: Job, models: dict[str, str]) -> str | None:

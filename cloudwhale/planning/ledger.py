@@ -3,12 +3,14 @@
 import math
 from collections.abc import Mapping
 from fractions import Fraction
+from typing import Literal, TypeAlias
 
 from cloudwhale.model import event as e
 from cloudwhale.model.reason import Code, Refusal
 from cloudwhale.model.units import NOTHING, Instant, MicroUsd, Seconds, usd
 from cloudwhale.model.value import Value
 from cloudwhale.model.world import Account
+from cloudwhale.planning.payers import called
 
 SECONDS_PER_HOUR = 3600
 LEAST_CHARGE_S: Seconds = 60.0  # AWS and GCP both bill a minute at least
@@ -62,7 +64,7 @@ def worst_case(terms: LeaseTerms) -> MicroUsd:
 
 
 def left(account: Account) -> MicroUsd:
-    """Return what may still be reserved; nothing when there is no limit set."""
+    """Return what may still be reserved; nothing when no limit is set, whoever needs none."""
     if account.limit is None:
         return MicroUsd(0)
     return MicroUsd(max(0, account.limit - account.reserved - account.spent))
@@ -75,13 +77,17 @@ def refusal(
 
     `started_forecast` is the 90 % forecast of finishing all started work, this lease excluded.
     """
-    limit = account.limit
+    limit, whose = account.limit, called(account.payer)
     if limit is None:
-        return _no(Code.OVER_BUDGET, f"{account.payer} has no budget", "give one with --budget")
+        if not account.needs_limit:
+            return None
+        return _no(Code.OVER_BUDGET, f"{whose} has no budget", "give one with --budget")
     if worst > left(account):
         lacks = usd(MicroUsd(worst - left(account)))
         says = f"could cost {usd(worst)} USD, {usd(left(account))} of {usd(limit)} USD are left"
-        return _no(Code.OVER_BUDGET, says, f"raise the budget of {account.payer} by {lacks} USD")
+        if not account.needs_limit:
+            says += f" to {whose}"
+        return _no(Code.OVER_BUDGET, says, f"raise the budget of {whose} by {lacks} USD")
     if worst + started_forecast > left(account):
         says = (
             f"could cost {usd(worst)} USD; finishing what has started needs "
@@ -98,27 +104,32 @@ def _no(code: Code, says: str, change: str) -> Refusal:
     return Refusal(code=code, says=says, can_wait=True, change=change)
 
 
-def after(account: Account, event: e.Reserved | e.Charged | e.Released) -> Account:
-    """Return the account after an event; a charge and a release take from what is reserved.
+Move: TypeAlias = Literal["reserved", "charged", "released"]
 
-    Raise ValueError for an event that would set aside more than the limit leaves, or spend or free
-    more than was set aside.
+
+def after(account: Account, event: e.Reserved | e.Charged | e.Released) -> Account:
+    """Return the payer's account after an event; see `moved`."""
+    return moved(account, event.kind, event.amount)
+
+
+def moved(account: Account, move: Move, amount: MicroUsd) -> Account:
+    """Return an account after a move; a charge and a release take from what is reserved.
+
+    Raise ValueError for a move that would set aside more than the limit leaves, or spend or free
+    more than was set aside. A limit that was lowered below what is taken stops reservations alone.
     """
-    if event.amount < 0:
-        raise ValueError(f"{event.kind} of a negative amount: {event.amount}")
-    if isinstance(event, e.Reserved):
-        if event.amount > left(account):
-            raise ValueError(
-                f"{event.kind} of {event.amount} but {account.payer} has {left(account)} left"
-            )
-        return account.but(reserved=MicroUsd(account.reserved + event.amount))
-    if event.amount > account.reserved:
-        raise ValueError(
-            f"{event.kind} of {event.amount} but {account.payer} has {account.reserved} reserved"
-        )
-    changed = account.but(reserved=MicroUsd(account.reserved - event.amount))
-    if isinstance(event, e.Charged):
-        return changed.but(spent=MicroUsd(account.spent + event.amount))
+    if amount < 0:
+        raise ValueError(f"{move} of a negative amount: {amount}")
+    if move == "reserved":
+        is_bounded = account.limit is not None or account.needs_limit
+        if is_bounded and amount > left(account):
+            raise ValueError(f"{move} of {amount} but {account.payer} has {left(account)} left")
+        return account.but(reserved=MicroUsd(account.reserved + amount))
+    if amount > account.reserved:
+        raise ValueError(f"{move} of {amount} but {account.payer} has {account.reserved} reserved")
+    changed = account.but(reserved=MicroUsd(account.reserved - amount))
+    if move == "charged":
+        return changed.but(spent=MicroUsd(account.spent + amount))
     return changed
 
 

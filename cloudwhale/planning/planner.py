@@ -1,6 +1,6 @@
 """One planning round: reconcile, order, fit, score, pack, say why."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -12,6 +12,7 @@ from cloudwhale.model.world import World
 from cloudwhale.planning import cycles
 from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.giving import Matched, matched
+from cloudwhale.planning.joining import joins
 from cloudwhale.planning.keeping import at_home, keeping
 from cloudwhale.planning.policies import Policies as Policies
 from cloudwhale.planning.preempting import GivesWay
@@ -49,7 +50,10 @@ def _plan(world: World, policies: Policies) -> Plan:
         quoted = quotes(paid, ready, durations, stock)
     found = matched(at_home(world), ready, policies, quoted)
     rented = Rented()
+    joined: Sequence[p.Join] = ()
     if stock is not None:
+        joined = joins(paid, [job for job, _ in found.leaving], durations, stock)
+        found = found.without({step.job for step in joined})
         rented = rentals(paid, found.leaving, policies.rent, durations, stock)
         if policies.wait is not None:
             found = _with_prices(found, paid, durations, stock)
@@ -62,6 +66,7 @@ def _plan(world: World, policies: Policies) -> Plan:
         *chain.from_iterable(_room_made(one, world) for one in found.gives_way),
         *_changed_reasons(world, queue, found),
         *kept.steps,
+        *joined,
         *rented.steps,
         *_not_rented(found, rented),
     )

@@ -17,6 +17,8 @@ SENTINELS_USD_H = frozenset((9_999.0, 999.0, 999.99, 9_999.99))
 TIMES_OFF = 5.0
 NEIGHBOURS_LEAST = 3
 """Of fewer regions nobody can say which one is off."""
+SPOT_LEAST = 0.09
+"""Of the on-demand price; AWS says of itself up to 90 % less, GCP up to 91 %."""
 AHEAD_S: Seconds = DAY_S
 """A clock and a date without a time may differ by so much."""
 
@@ -27,6 +29,7 @@ DROPPED: Mapping[str, str] = {
     "sentinel": "are no prices but a sign that there is none",
     "out-of-bounds": f"are not between {LEAST_USD_H:g} and {MOST_USD_H:,.0f} USD an hour",
     "spot-dearer": "are spot and not cheaper than on-demand",
+    "spot-too-cheap": "are spot and further below on-demand than any cloud says of its own",
     "far-below": f"are over {TIMES_OFF:g} times below the same type elsewhere",
 }
 """Rules after which a price counts as unknown, each with what is said of its prices."""
@@ -59,8 +62,7 @@ def possible(listings: Iterable[Listing]) -> Judged:
         if on_demand_rule:
             counts[on_demand_rule] += 1
             on_demand = None
-        if spot_rule is None and _not_cheaper(spot, on_demand):
-            spot_rule = "spot-dearer"
+        spot_rule = spot_rule or _beside_on_demand(spot, on_demand)
         if spot_rule:
             counts[spot_rule] += 1
             spot = None
@@ -117,8 +119,12 @@ def _absurd(price: Price | None) -> str | None:
     return None if LEAST_USD_H <= usd_h <= MOST_USD_H else "out-of-bounds"
 
 
-def _not_cheaper(spot: Price | None, on_demand: Price | None) -> bool:
-    return spot is not None and on_demand is not None and spot.usd_h >= on_demand.usd_h
+def _beside_on_demand(spot: Price | None, on_demand: Price | None) -> str | None:
+    if spot is None or on_demand is None:
+        return None
+    if spot.usd_h >= on_demand.usd_h:
+        return "spot-dearer"
+    return "spot-too-cheap" if spot.usd_h < SPOT_LEAST * on_demand.usd_h else None
 
 
 def _middles(listings: Sequence[Listing]) -> dict[tuple[str, str, Market], float]:

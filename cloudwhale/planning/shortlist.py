@@ -113,11 +113,10 @@ def _is_beaten(others: NDArray[np.float64], one: Any) -> bool:
 
 
 def _less_is_better(offer: Offer, moves: Moves) -> tuple[float, ...]:
-    facts, extras = offer.facts, offer.extras_usd_h
-    price, cap = offer.price_usd_h or NOTHING, offer.cap_usd_h or NOTHING
+    facts = offer.facts
     return (
-        price + extras, cap + extras, hazard_of(offer), offer.boot_s, offer.billing_step_s,
-        offer.billing_least_s, offer.quota_units, -offer.notice_s, -len(facts.devices),
-        -facts.cpu, -facts.memory_gib, -facts.disk_gib,
+        offer.usd_h or NOTHING, offer.most_usd_h or NOTHING, hazard_of(offer), offer.boot_s,
+        offer.billing_step_s, offer.billing_least_s, offer.quota_units, -offer.notice_s,
+        -len(facts.devices), -facts.cpu, -facts.memory_gib, -facts.disk_gib,
         *(moves.price(source, offer.region) for source in moves.regions),
     )  # fmt: skip

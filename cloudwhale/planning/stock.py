@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from cloudwhale.model.job import Job, JobSpec
 from cloudwhale.model.node import Device, Node, NodeState
 from cloudwhale.model.offer import Offer
-from cloudwhale.model.units import MICRO_PER_USD, MicroUsd, Seconds
+from cloudwhale.model.units import MICRO_PER_USD, NOTHING, MicroUsd, Seconds
 from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.fit import RULE_FILTERS, suits
 from cloudwhale.planning.inventory import DUST, Free, free_capacity
@@ -234,7 +234,7 @@ def _named(device: Device | None) -> tuple[str, float]:
 
 def _kind(offer: Offer) -> Kind:
     facts, main = offer.facts, _main(offer)
-    price, cap = offer.price_usd_h or 0, offer.cap_usd_h or 0
+    price, cap = offer.usd_h or NOTHING, offer.most_usd_h or NOTHING
     return Kind(
         offer=offer.id,
         zone=offer.zone,
@@ -244,8 +244,8 @@ def _kind(offer: Offer) -> Kind:
         cpu=facts.cpu,
         memory_gib=facts.memory_gib,
         disk_gib=facts.disk_gib,
-        usd_h=(price + offer.extras_usd_h) / MICRO_PER_USD,
-        cap_usd_h=(cap + offer.extras_usd_h) / MICRO_PER_USD,
+        usd_h=price / MICRO_PER_USD,
+        cap_usd_h=cap / MICRO_PER_USD,
         boot_s=offer.boot_s,
         market=offer.market,
         hazard_per_h=hazard_of(offer),

@@ -144,19 +144,21 @@ class _Tendering:
             return None
         offer, kind = self.stock.offers[at], self.stock.kinds[at]
         used_s = max(choice.used_s, kind.boot_s + max(runs_s.values()))
+        now = self.world.now
+        starts_at = {seat.job: now + seat.start_s for seat in choice.seats}
         made = self._rental(offer, mine, used_s, name)
         if made is None:
             return None
-        now = self.world.now
         seats = tuple(
             p.PlannedSeat(
                 job=seat.job,
-                starts_at=now + seat.start_s,
-                ends_at=now + seat.start_s + runs_s[seat.job],
+                starts_at=starts_at[seat.job],
+                ends_at=starts_at[seat.job] + runs_s[seat.job],
             )
             for seat in choice.seats
         )
         cost = _micro(kind.cost_usd(used_s))
+        made = made.but(starts_at=starts_at)
         return p.Rent(rental=made, reason=_why(made, choice), seats=seats, cost=cost)
 
     def _rental(

@@ -106,7 +106,8 @@ class Hired:
         used_s = max(0.0, until - self.launched_at)
         if offer.billing_step_s > 0:
             used_s = math.ceil(used_s / offer.billing_step_s) * offer.billing_step_s
-        billed = Fraction(max(used_s, offer.billing_least_s)) * self.price_usd_h / 3600
+        hourly = self.price_usd_h + offer.extras_usd_h
+        billed = Fraction(max(used_s, offer.billing_least_s)) * hourly / 3600
         return MicroUsd(math.ceil(billed))
 
 
