@@ -1,0 +1,142 @@
+"""Jobs that go onto a machine which their payer has rented already, before another is rented.
+
+A job joins where all that the machine was rented for has started, where it fits beside them now,
+and where the time that the machine is kept longer for it costs less than a machine of its own.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from cloudwhale.model import plan as p
+from cloudwhale.model.job import Job, JobState, Placement
+from cloudwhale.model.node import NodeState
+from cloudwhale.model.offer import Offer
+from cloudwhale.model.reason import Code, Reason
+from cloudwhale.model.rental import Rental, RentalState
+from cloudwhale.model.units import NOTHING, MicroUsd, Seconds, usd
+from cloudwhale.model.world import World
+from cloudwhale.planning import ledger
+from cloudwhale.planning.durations import Durations
+from cloudwhale.planning.fit import fit
+from cloudwhale.planning.inventory import Free, free_capacity
+from cloudwhale.planning.leasing import LONGER, finishing, landing_s, still_s, tenants
+from cloudwhale.planning.needs import spec_of
+from cloudwhale.planning.speeds import run_s
+from cloudwhale.planning.stock import Stock
+
+
+@dataclass(slots=True)
+class _Open:
+    """A rented machine with room, as it fills."""
+
+    rental: Rental
+    offer: Offer
+    free: Free
+    still_s: Seconds
+    """How long it is needed anyway."""
+
+
+def joins(
+    world: World, leaving: Sequence[Job], durations: Durations, stock: Stock
+) -> Sequence[p.Join]:
+    """Return which of the jobs that leave the queue join a machine, first come, first served."""
+    opened = list(_opened(world, durations))
+    purses = _Purses(world, durations)
+    found: list[p.Join] = []
+    for job in leaving if opened else ():
+        best = min(_costs(job, opened, world, durations), default=None, key=lambda one: one[:2])
+        own = next(stock.options(job), None)
+        if best is None or (own is not None and best[0] >= own.cost):
+            continue
+        there, longer_s = best[2], best[3]
+        if purses.pays(job, there, longer_s):
+            found.append(_joined(job, there, best[0], longer_s))
+    return found
+
+
+def _opened(world: World, durations: Durations) -> Iterator[_Open]:
+    for _, rental in sorted(world.rentals.items()):
+        node, offer = world.nodes.get(rental.node or ""), rental.taken
+        if rental.state is not RentalState.READY or rental.ended_at is not None or offer is None:
+            continue
+        if node is None or node.state is not NodeState.READY or rental.renewal is not None:
+            continue
+        here = tenants(world, rental)
+        if not here or _awaits_somebody(world, rental):
+            continue
+        free = free_capacity([node], here, world.sightings)[node.id]
+        yield _Open(rental, offer, free, still_s(here, rental, durations, world.now))
+
+
+def _awaits_somebody(world: World, rental: Rental) -> bool:
+    jobs = (world.jobs.get(name) for name in rental.jobs)
+    return any(job is not None and job.state is JobState.PENDING for job in jobs)
+
+
+Joinable = tuple[MicroUsd, str, _Open, Seconds]
+"""What it costs, the rental's id, the machine, and how much longer its lease has to be."""
+
+
+def _costs(
+    job: Job, opened: Sequence[_Open], world: World, durations: Durations
+) -> Iterator[Joinable]:
+    for there in opened:
+        place = fit(spec_of(job), there.free) if _may_join(job, there) else None
+        if not isinstance(place, Placement):
+            continue
+        models = {device.id: device.model for device in there.offer.facts.devices}
+        model = models.get(place.devices[0]) if place.devices else None
+        runs_s = run_s(job, model, 0, durations)
+        beyond_s = world.now + runs_s * LONGER + landing_s([job]) - there.rental.lease.away_until
+        if beyond_s > 0 and there.rental.is_fixed:
+            continue
+        cost = ledger.cost(there.offer.usd_h or NOTHING, max(0.0, runs_s - there.still_s))
+        yield cost, there.rental.id, there, max(0.0, beyond_s)
+
+
+def _may_join(job: Job, there: _Open) -> bool:
+    spec = job.spec
+    is_theirs = job.run == there.rental.payer and spec.budget is None
+    return is_theirs and spec.market in ("auto", there.offer.market)
+
+
+class _Purses:
+    """What payers can still set aside for longer leases, as it is given away.
+
+    A lease itself is lengthened when it is about to end; what has started can be finished.
+    """
+
+    def __init__(self, world: World, durations: Durations) -> None:
+        self._world, self._durations = world, durations
+        self._needed: dict[str, MicroUsd] = {}
+
+    def pays(self, job: Job, there: _Open, longer_s: Seconds) -> bool:
+        """Say whether a lease can be so much longer at the highest price, and keep the money."""
+        account, most_usd_h = self._world.accounts.get(job.run), there.offer.most_usd_h
+        if not longer_s:
+            return True
+        if account is None or most_usd_h is None:
+            return False
+        needed = self._needed.get(job.run)
+        if needed is None:
+            needed = finishing(self._world, job.run, self._durations)
+        needed = MicroUsd(needed + ledger.cost(most_usd_h, longer_s))
+        if needed > ledger.left(account):
+            return False
+        self._needed[job.run] = needed
+        return True
+
+
+def _joined(job: Job, there: _Open, cost: MicroUsd, longer_s: Seconds) -> p.Join:
+    rental = there.rental
+    with_it: Mapping[str, str] = {**rental.jobs, job.id: job.spec.project}
+    there.rental = rental.but(jobs=dict(with_it))
+    place = fit(spec_of(job), there.free)
+    if isinstance(place, Placement):
+        there.free = there.free.less(job.wants, place)
+    longer = f", kept {longer_s:.0f} s longer" if longer_s else ""
+    says = (
+        f"goes onto {rental.id} ({rental.offer}), which its run has rented and which has room: "
+        f"{usd(cost)} USD more{longer}"
+    )
+    return p.Join(rental=there.rental, job=job.id, reason=Reason(code=Code.JOINS, says=says))
