@@ -31,6 +31,7 @@ def whole_app() -> typer.Typer:
     from cloudwhale.cli import (
         commands_jobs,
         commands_nodes,
+        commands_offers,
         commands_service,
         commands_simulate,
         commands_views,
@@ -39,6 +40,7 @@ def whole_app() -> typer.Typer:
     commands_jobs.add_to(app)
     commands_views.add_to(app)
     commands_nodes.add_to(app)
+    commands_offers.add_to(app)
     commands_simulate.add_to(app)
     commands_service.add_to(app)
     return app

@@ -58,6 +58,38 @@ def trace_words(incomplete: str) -> list[tuple[str, str]]:
     return [(name, says) for name, says in found if name.startswith(incomplete)]
 
 
+def gpu_words(incomplete: str) -> list[str]:
+    """Return GPU models that begin so."""
+    from cloudwhale.model.gpus import FAMILIES, MODELS
+
+    begun = incomplete.upper()
+    return [name for name in sorted({*FAMILIES, *MODELS}) if name.startswith(begun)]
+
+
+def region_words(incomplete: str) -> list[tuple[str, str]]:
+    """Return regions that begin so, each with who has it."""
+    return [(region, provider) for provider, region in _regions() if region.startswith(incomplete)]
+
+
+def provider_words(incomplete: str) -> list[str]:
+    """Return providers that begin so."""
+    names = dict.fromkeys(provider for provider, _ in _regions())
+    return [name for name in names if name.startswith(incomplete)]
+
+
+def _regions() -> list[tuple[str, str]]:
+    from cloudwhale.cli.looking import settings_here
+    from cloudwhale.clock import SystemClock
+    from cloudwhale.control.catalogue import catalogue
+    from cloudwhale.spi.errors import CloudwhaleError
+
+    try:
+        known = catalogue(settings_here(), SystemClock().now())
+    except CloudwhaleError:
+        return []
+    return sorted({(offer.provider, offer.region) for offer in known.offers})
+
+
 def _from_jobs(
     incomplete: str, words: Callable[["Job"], Iterable[tuple[str, str]]]
 ) -> list[tuple[str, str]]:
