@@ -86,6 +86,11 @@ def place(name: str = "j", node: str = "rent-1-1") -> p.Place:
     return p.Place(job=name, attempt=1, placement=Placement(node=node), reason=WHY)
 
 
+def join(name: str = "k", **fields: Any) -> p.Join:
+    of = READY.but(**{"jobs": {"j": "default", name: "default"}, **fields})
+    return p.Join(rental=of, job=name, reason=WHY)
+
+
 def give_back() -> p.Return:
     return p.Return(rental=READY.but(state=RentalState.DRAINING), reason=WHY)
 
@@ -101,6 +106,19 @@ ONE = world()
 BILLED = 100_000  # 100 s at 3.60 USD an hour
 
 FAULTS: list[tuple[str, World, p.Plan]] = [
+    # joining
+    ("joins-its-own", world(HERE, OTHER.but(run="run-2"), open_=(READY,)), a_plan(join())),
+    ("joins-its-own", world(HERE, OTHER, open_=(BOOTING,)), a_plan(join())),
+    ("joins-its-own", world(HERE, OTHER, open_=(READY,)), a_plan(join("nobody"))),
+    ("joins-its-own", world(HERE, OTHER.but(wish=Wish.CANCEL), open_=(READY,)), a_plan(join())),
+    (
+        "joins-its-own",
+        world(HERE, a_job("k", resources=wants(cpu=9)), open_=(READY,)),
+        a_plan(join()),
+    ),
+    ("joins-its-own", world(HERE, OTHER, open_=(READY,)), a_plan(join(jobs={"k": "default"}))),
+    ("joins-its-own", world(HERE, OTHER, open_=(READY,)), a_plan(join(jobs=READY.jobs))),
+    ("joins-its-own", ONE, a_plan(join("j"))),
     # the budget
     ("within-budget", world(limit=micro_usd("1.29")), a_plan(rent())),
     ("within-budget", world(spent=micro_usd(9)), a_plan(rent())),
