@@ -24,8 +24,8 @@ NEXT = '''
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0003"
-down_revision = "0002"
+revision = "0004"
+down_revision = "0003"
 
 
 def upgrade() -> None:
@@ -40,8 +40,8 @@ BROKEN = NEXT + "    op.drop_table('no_such_table')\n"
 def a_later_schema(folder: Path, script: str = NEXT) -> Schema:
     """Return the schema of a program one revision ahead."""
     shutil.copytree(SCRIPTS, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / "versions" / "r0003_queue.py").write_text(script)
-    return Schema(head="0003", scripts=folder)
+    (folder / "versions" / "r0004_queue.py").write_text(script)
+    return Schema(head="0004", scripts=folder)
 
 
 def stored_in(home: Path, **options: Any) -> SqlStore:
@@ -91,7 +91,7 @@ def test_the_holder_of_the_lock_migrates_after_a_copy(home: Path, tmp_path: Path
     assert list(store.world(0.0).jobs) == ["a"]
     store.append(submitted(a_job("b")))
     store.close()
-    copy = home / "cloudwhale.db.before-0003"
+    copy = home / "cloudwhale.db.before-0004"
     assert "queueVARCHAR" in tables_of(home / "cloudwhale.db")["table jobs"]
     assert "queueVARCHAR" not in tables_of(copy)["table jobs"]
     kept = SqlStore(SqliteDatabase(copy))
@@ -118,10 +118,10 @@ def test_a_database_of_the_first_revision_goes_on_as_if_it_had_always_been_of_th
 
 def test_others_refuse_an_older_database(home: Path, tmp_path: Path) -> None:
     schema = a_later_schema(tmp_path / "scripts")
-    with pytest.raises(StoreUnusable, match="has revision 0002, this program needs 0003") as fault:
+    with pytest.raises(StoreUnusable, match="has revision 0003, this program needs 0004") as fault:
         stored_in(home, may_migrate=False, schema=schema)
     assert "cloudwhale controller" in fault.value.remedy
-    assert not (home / "cloudwhale.db.before-0003").exists()
+    assert not (home / "cloudwhale.db.before-0004").exists()
 
 
 def test_everybody_refuses_a_newer_database(home: Path, tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_everybody_refuses_a_newer_database(home: Path, tmp_path: Path) -> None:
     stored_in(home, may_migrate=True, schema=schema).close()
     with pytest.raises(StoreUnusable, match="written by a newer version") as fault:
         open_store(sqlite_url(home), may_migrate=True)
-    assert "cloudwhale.db.before-0003" in fault.value.remedy
+    assert "cloudwhale.db.before-0004" in fault.value.remedy
 
 
 def test_a_program_that_runs_on_refuses_to_write_what_was_migrated_meanwhile(
@@ -138,7 +138,7 @@ def test_a_program_that_runs_on_refuses_to_write_what_was_migrated_meanwhile(
     older = open_store(sqlite_url(home), may_migrate=False)
     schema = a_later_schema(tmp_path / "scripts")
     stored_in(home, may_migrate=True, schema=schema).close()
-    with pytest.raises(StoreUnusable, match="migrated to revision 0003 while this program ran"):
+    with pytest.raises(StoreUnusable, match="migrated to revision 0004 while this program ran"):
         older.append(submitted(a_job("b")))
 
 
@@ -152,7 +152,7 @@ def test_a_migration_that_fails_leaves_the_database_as_it_was(home: Path, tmp_pa
 
 
 def test_nothing_is_migrated_when_the_copy_cannot_be_written(home: Path, tmp_path: Path) -> None:
-    (home / "cloudwhale.db.before-0003" / "in-the-way").mkdir(parents=True)
+    (home / "cloudwhale.db.before-0004" / "in-the-way").mkdir(parents=True)
     schema = a_later_schema(tmp_path / "scripts")
     with pytest.raises(StoreUnusable, match="was not migrated: its copy .* cannot be written"):
         stored_in(home, may_migrate=True, schema=schema)
@@ -163,7 +163,7 @@ def test_a_new_database_is_made_at_the_newest_revision(tmp_path: Path) -> None:
     schema = a_later_schema(tmp_path / "scripts")
     stored_in(tmp_path, may_migrate=True, schema=schema).close()
     stored_in(tmp_path, may_migrate=False, schema=schema).close()
-    with pytest.raises(StoreUnusable, match="has revision 0003"):
+    with pytest.raises(StoreUnusable, match="has revision 0004"):
         open_store(sqlite_url(tmp_path), may_migrate=True)
 
 

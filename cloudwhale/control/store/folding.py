@@ -5,13 +5,14 @@ from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 from cloudwhale.model import event as e
-from cloudwhale.model.job import Job, JobState
+from cloudwhale.model.budget import Budget
+from cloudwhale.model.job import HOLDS_A_PLACE, Job, JobState
 from cloudwhale.model.node import Node, NodeState
-from cloudwhale.model.rental import Rental
+from cloudwhale.model.rental import Rental, RentalState
 from cloudwhale.model.run import Run
-from cloudwhale.model.units import Instant, Seconds
+from cloudwhale.model.units import Instant, MicroUsd, Seconds
 from cloudwhale.model.world import Account, Use
-from cloudwhale.planning import cached, ledger, lifecycle, use
+from cloudwhale.planning import cached, ledger, lifecycle, occupying, payers, use
 from cloudwhale.spi.errors import IllegalTransition
 
 Family = tuple[str, str]
@@ -75,6 +76,10 @@ class Rows(Past, Protocol):
         """Return what a project's ended attempts have used."""
         ...
 
+    def budget(self, project: str) -> Budget | None:
+        """Return what a project may spend in a month, as it was set last."""
+        ...
+
 
 class Changes(Generic[K, V]):
     """Things of one kind as the events leave them, over the rows as they were."""
@@ -109,6 +114,7 @@ class Draft:
         self.positions: Changes[str, int] = Changes(rows.position)
         self.run_times: Changes[Family, tuple[Seconds, ...]] = Changes(rows.run_times)
         self.uses: Changes[str, Use] = Changes(rows.use)
+        self.budgets: Changes[str, Budget] = Changes(rows.budget)
         self.submitted: dict[str, int] = {}
         """The number of the event that submitted a new job, by job."""
         self.opened: dict[str, int] = {}
@@ -127,6 +133,8 @@ class Draft:
                 self._open(seq, event)
             case e.RentalChanged():
                 self._rent(event)
+            case e.BudgetSet():
+                self._bound(event)
             case e.Reserved() | e.Charged() | e.Released():
                 self._pay(event)
             case e.Noted():
@@ -170,6 +178,8 @@ class Draft:
         if new is old:
             return
         self.jobs.put(new.id, new)
+        if old.state in HOLDS_A_PLACE and new.state not in HOLDS_A_PLACE:
+            self._leave_place(old, new, event.at)
         if old.started_at is None and new.started_at is not None:
             self._leave_behind(new)
         if new.run_s > old.run_s:
@@ -185,6 +195,15 @@ class Draft:
         if device_s > 0:
             project = ended.spec.project
             self.uses.put(project, use.after(self.uses.get(project), device_s, at))
+
+    def _leave_place(self, old: Job, new: Job, at: Instant) -> None:
+        """Remember how long a job has held its place on a rented machine: so its cost is split."""
+        rental = None if old.placement is None else self.rentals.get(old.placement.node)
+        if rental is None or rental.state is RentalState.RETURNED:
+            return
+        held_s = occupying.held_s(old, new, rental, at)
+        before_s = rental.held_s.get(old.id, 0.0)
+        self.rentals.put(rental.id, rental.but(held_s=rental.held_s | {old.id: before_s + held_s}))
 
     def _leave_behind(self, started: Job) -> None:
         """Remember on a job's node what the next one like it will find there."""
@@ -207,16 +226,39 @@ class Draft:
         account = self.accounts.get(run.id) or Account(payer=run.id)
         self.accounts.put(run.id, account.but(limit=run.budget, soft=run.soft_share))
 
+    def _bound(self, event: e.BudgetSet) -> None:
+        """A budget holds for its month and those that follow; months before keep what they had."""
+        budget = event.budget
+        self.budgets.put(budget.project, budget)
+        month = payers.month_of(event.at)
+        now = payers.account_name(budget.project, month)
+        self.accounts.put(now, payers.bounded(self._account(now), budget))
+        # There is one already when another host's clock is ahead.
+        then = payers.account_name(budget.project, payers.month_after(month))
+        following = self.accounts.get(then)
+        if following is not None:
+            self.accounts.put(then, payers.bounded(following, budget))
+
     def _pay(self, event: e.Reserved | e.Charged | e.Released) -> None:
-        account = self.accounts.get(event.payer) or Account(payer=event.payer)
         try:
-            self.accounts.put(event.payer, ledger.after(account, event))
+            for payer, amount in payments(event).items():
+                account = ledger.moved(self._account(payer), event.kind, amount)
+                self.accounts.put(payer, account)
         except ValueError as error:
             raise IllegalTransition(str(error)) from error
 
+    def _account(self, payer: str) -> Account:
+        found = self.accounts.get(payer)
+        if found is not None:
+            return found
+        whose = payers.project_and_month(payer)
+        return payers.opened(payer, None if whose is None else self.budgets.get(whose[0]))
+
     def _rent(self, event: e.RentalChanged) -> None:
-        rental = event.rental
-        self.rentals.put(rental.id, lifecycle.moved(self.rentals.get(rental.id), rental))
+        old = self.rentals.get(event.rental.id)
+        new = lifecycle.moved(old, event.rental)
+        # Who decides or reports what becomes of a machine may not know yet who has left it.
+        self.rentals.put(new.id, new if old is None else new.but(held_s=old.held_s))
 
     # -- nodes ---------------------------------------------------------------------------
 
@@ -282,13 +324,24 @@ def named_in(events: Iterable[e.Event]) -> Named:
             named.runs.add(event.run.id)
             named.accounts.add(event.run.id)
         elif isinstance(event, e.Reserved | e.Charged | e.Released):
-            named.accounts.add(event.payer)
+            named.accounts.update(payments(event))
     return named
 
 
+def payments(event: e.Reserved | e.Charged | e.Released) -> dict[str, MicroUsd]:
+    """Return what an event moves in each account."""
+    if isinstance(event, e.Charged):
+        also = {event.account: event.amount} if event.account else {}
+    else:
+        also = event.projects
+    return {event.payer: event.amount, **also}
+
+
 def subject(event: e.Event) -> str:
-    """Return the job, node, run or rental that an event is of."""
+    """Return the job, node, run, rental or project (as a budget's) that an event is of."""
     match event:
+        case e.BudgetSet():
+            return f"{payers.PREFIX}{event.budget.project}"
         case e.OfJob():
             return event.job
         case e.RunOpened():

@@ -9,6 +9,7 @@ from cloudwhale.control.store import tables as t
 from cloudwhale.control.store.bodies import read, read_family
 from cloudwhale.control.store.rows import SqlRows
 from cloudwhale.control.store.state import State
+from cloudwhale.model.budget import Budget
 from cloudwhale.model.job import LIVE, Job
 from cloudwhale.model.node import Node
 from cloudwhale.model.rental import Rental, RentalState
@@ -16,6 +17,7 @@ from cloudwhale.model.run import Run
 from cloudwhale.model.value import Value
 from cloudwhale.model.world import Account, Use
 from cloudwhale.planning.cycles import unsought
+from cloudwhale.planning.payers import PREFIX
 
 V = TypeVar("V", bound=Value)
 
@@ -25,6 +27,7 @@ LIVE_VALUES = [state.value for state in LIVE]
 _LIVE_JOBS = select(t.jobs.c.body).where(t.jobs.c.state.in_(LIVE_VALUES)).order_by(t.jobs.c.seq)
 _OPEN_RENTALS = select(t.rentals.c.body).where(t.rentals.c.state != RentalState.RETURNED.value)
 _RESERVED = select(t.accounts.c.body).where(t.accounts.c.reserved > 0)
+_OF_PROJECTS = select(t.accounts.c.body).where(t.accounts.c.payer.startswith(PREFIX))
 
 
 def load(connection: Connection, newest: int) -> State:
@@ -33,7 +36,8 @@ def load(connection: Connection, newest: int) -> State:
     with unsought():  # ten thousand jobs are a million small values
         _put_all(connection.execute(_LIVE_JOBS), Job, state.put_job)
     _put_all(connection.execute(_OPEN_RENTALS), Rental, state.put_rental)
-    _put_all(connection.execute(_RESERVED), Account, state.put_account)
+    for kept in (_RESERVED, _OF_PROJECTS):
+        _put_all(connection.execute(kept), Account, state.put_account)
     for changed, put in _WHOLE:
         put(state, connection.execute(changed, {"seen": -1}))
     state.complete(SqlRows(connection))
@@ -97,6 +101,10 @@ def _put_read(state: State, rows: Found) -> None:
     state.positions.update((node, number) for node, number in rows)
 
 
+def _put_budgets(state: State, rows: Found) -> None:
+    _put_all(rows, Budget, state.put_budget)
+
+
 def _put_uses(state: State, rows: Found) -> None:
     for project, device_s, at in rows:
         state.put_use(project, Use(device_s=device_s, at=at))
@@ -106,12 +114,14 @@ _NODES = _since(t.nodes, "body")
 _FAMILIES = _since(t.families, "project", "name", "run_times")
 _READ = _since(t.positions, "node", "number")
 _USES = _since(t.uses, "project", "device_s", "at")
+_BUDGETS = _since(t.budgets, "body")
 
 _WHOLE: list[tuple[Executable, Callable[[State, Found], None]]] = [
     (_NODES, _put_nodes),
     (_FAMILIES, _put_families),
     (_READ, _put_read),
     (_USES, _put_uses),
+    (_BUDGETS, _put_budgets),
 ]
 """Of these a new state takes every row."""
 
@@ -125,6 +135,7 @@ _TABLES: list[tuple[Table, Executable, Callable[[State, Found], None]]] = [
     (t.families, _FAMILIES, _put_families),
     (t.positions, _READ, _put_read),
     (t.uses, _USES, _put_uses),
+    (t.budgets, _BUDGETS, _put_budgets),
 ]
 _NEWEST: Executable = select(
     *(select(func.max(table.c.version)).scalar_subquery() for table, _, _ in _TABLES)

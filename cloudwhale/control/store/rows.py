@@ -10,6 +10,7 @@ from cloudwhale.control.store import tables as t
 from cloudwhale.control.store.bodies import read, read_family
 from cloudwhale.control.store.folding import Family, Named
 from cloudwhale.control.store.state import State
+from cloudwhale.model.budget import Budget
 from cloudwhale.model.job import Job
 from cloudwhale.model.node import Node
 from cloudwhale.model.rental import Rental
@@ -29,7 +30,7 @@ def _by_key(table: Table) -> Executable:
 
 
 _JOBS, _RUNS, _ACCOUNTS = _by_key(t.jobs), _by_key(t.runs), _by_key(t.accounts)
-_NODES, _RENTALS = _by_key(t.nodes), _by_key(t.rentals)
+_NODES, _RENTALS, _BUDGETS = _by_key(t.nodes), _by_key(t.rentals), _by_key(t.budgets)
 _POSITION = select(t.positions.c.number).where(t.positions.c.node == bindparam("of"))
 _FAMILY = select(t.families.c.project, t.families.c.name, t.families.c.run_times).where(
     t.families.c.project == bindparam("of_project"), t.families.c.name == bindparam("of_name")
@@ -84,6 +85,7 @@ class SqlRows:
         self._accounts = _Table(connection, _ACCOUNTS, Account, living.accounts)
         self._nodes = _Table(connection, _NODES, Node, living.nodes)
         self._rentals = _Table(connection, _RENTALS, Rental, living.rentals)
+        self._budgets = _Table(connection, _BUDGETS, Budget, living.budgets)
 
     def fetch(self, named: Named) -> None:
         """See Past."""
@@ -131,3 +133,7 @@ class SqlRows:
             return self._state.uses.get(project)
         found = self._connection.execute(_USE, {"of": project}).first()
         return None if found is None else Use(device_s=found[0], at=found[1])
+
+    def budget(self, project: str) -> Budget | None:
+        """See Rows."""
+        return self._budgets.get(project)

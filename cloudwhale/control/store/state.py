@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from cloudwhale.control.store.folding import Draft, Family, Named, Past
+from cloudwhale.model.budget import Budget
 from cloudwhale.model.event import Event
 from cloudwhale.model.job import Job, JobState
 from cloudwhale.model.node import Node, NodeState
@@ -12,6 +13,7 @@ from cloudwhale.model.rental import Rental, RentalState
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.model.world import Account, Use, World
+from cloudwhale.planning.payers import project_and_month
 
 
 class State:
@@ -30,7 +32,10 @@ class State:
         self.accounts: dict[str, Account] = {}
         self.durations: dict[Family, tuple[Seconds, ...]] = {}
         self.uses: dict[str, Use] = {}
+        self.budgets: dict[str, Budget] = {}
         self.positions: dict[str, int] = {}
+        self._months: dict[str, str] = {}
+        """Of each project the account of its newest month: what was spent there counts."""
         self._waited_for: Counter[str] = Counter()
         """How many live jobs wait for a job, by its id."""
         self._payers: Counter[str] = Counter()
@@ -56,6 +61,8 @@ class State:
             self.put_run_times(family, times)
         for project, used in draft.uses.after.items():
             self.put_use(project, used)
+        for budget in draft.budgets.after.values():
+            self.put_budget(budget)
         self.positions.update(draft.positions.after)
         self.complete(draft)
         self.version = version
@@ -69,7 +76,7 @@ class State:
         return World(
             version=self.version, now=now, jobs=of["jobs"], ended=of["ended"], nodes=of["nodes"],
             runs=of["runs"], rentals=of["rentals"], accounts=of["accounts"],
-            durations=of["durations"], use=of["uses"],
+            durations=of["durations"], use=of["uses"], budgets=of["budgets"],
         )  # fmt: skip
 
     # -- putting things in; the same thing twice is fine -----------------------------------
@@ -110,14 +117,31 @@ class State:
             self._changed.add("runs")
 
     def put_account(self, account: Account) -> None:
-        """Set an account; one with nothing alive and nothing reserved is not kept."""
+        """Set an account; one with nothing alive and nothing reserved is not kept.
+
+        A project's is while it is of its newest month.
+        """
         payer = account.payer
         self._changed.add("accounts")
-        if payer in self._payers or account.reserved:
+        if self._is_newest_month(payer) or payer in self._payers or account.reserved:
             self.accounts[payer] = account
             self._lacks.accounts.discard(payer)
         else:
             self.accounts.pop(payer, None)
+
+    def _is_newest_month(self, payer: str) -> bool:
+        """Say whether an account is its project's newest; the one before is let go of."""
+        found = project_and_month(payer)
+        if found is None:
+            return False
+        newest = self._months.get(found[0], "")
+        if payer < newest:
+            return False
+        self._months[found[0]] = payer
+        before = self.accounts.get(newest)
+        if payer != newest and before is not None and not before.reserved:
+            del self.accounts[newest]
+        return True
 
     def put_node(self, node: Node) -> None:
         """Set a node; a removed one is dropped."""
@@ -136,6 +160,14 @@ class State:
         """Set what a project has used."""
         self.uses[project] = use
         self._changed.add("uses")
+
+    def put_budget(self, budget: Budget) -> None:
+        """Set a project's budget; one that was lifted is dropped."""
+        if budget.month is None:
+            self.budgets.pop(budget.project, None)
+        else:
+            self.budgets[budget.project] = budget
+        self._changed.add("budgets")
 
     def complete(self, past: Past) -> None:
         """Look up what the living depend on and nobody has put here."""
@@ -199,7 +231,9 @@ class State:
             self._changed.add("accounts")
 
 
-_IN_A_WORLD = ("jobs", "ended", "nodes", "runs", "rentals", "accounts", "durations", "uses")
+_IN_A_WORLD = (
+    "jobs", "ended", "nodes", "runs", "rentals", "accounts", "durations", "uses", "budgets",
+)  # fmt: skip
 
 
 class Archive:
@@ -214,6 +248,7 @@ class Archive:
         self.positions: dict[str, int] = {}
         self.durations: dict[Family, tuple[Seconds, ...]] = {}
         self.uses: dict[str, Use] = {}
+        self.budgets: dict[str, Budget] = {}
 
     def keep(self, draft: Draft) -> None:
         """Store what a draft leaves."""
@@ -225,6 +260,7 @@ class Archive:
         self.positions.update(draft.positions.after)
         self.durations.update(draft.run_times.after)
         self.uses.update(draft.uses.after)
+        self.budgets.update(draft.budgets.after)
 
     def fetch(self, named: Named) -> None:
         """See Rows; everything is here already."""
@@ -260,6 +296,10 @@ class Archive:
     def use(self, project: str) -> Use | None:
         """See Rows."""
         return self.uses.get(project)
+
+    def budget(self, project: str) -> Budget | None:
+        """See Rows."""
+        return self.budgets.get(project)
 
 
 def world_after(events: Iterable[tuple[int, Event]], version: int, now: Instant) -> World:

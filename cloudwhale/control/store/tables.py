@@ -18,7 +18,7 @@ from sqlalchemy import (
     Text,
 )
 
-HEAD = "0002"
+HEAD = "0003"
 """The newest revision; they count up."""
 
 metadata = MetaData()
@@ -162,6 +162,15 @@ uses = Table(
     Column("device_s", Float, nullable=False),
     Column("at", Float, nullable=False),
     Index("uses_by_version", "version"),
+)
+
+budgets = Table(
+    "budgets",
+    metadata,
+    Column("project", String, primary_key=True),
+    _version(),
+    Column("body", Text, nullable=False),
+    Index("budgets_by_version", "version"),
 )
 
 secrets = Table(

@@ -30,7 +30,17 @@ def _update(table: Table) -> Update:
 
 _WRITES: dict[str, tuple[Insert, Update]] = {
     table.name: (insert(table), _update(table))
-    for table in (t.jobs, t.runs, t.nodes, t.rentals, t.accounts, t.positions, t.families, t.uses)
+    for table in (
+        t.jobs,
+        t.runs,
+        t.nodes,
+        t.rentals,
+        t.accounts,
+        t.positions,
+        t.families,
+        t.uses,
+        t.budgets,
+    )
 }
 _EVENTS, _CHARGES, _EPOCHS = insert(t.events), insert(t.charges), insert(t.epochs)
 _ROUNDS, _ROUND_JOBS, _SECRETS = insert(t.rounds), insert(t.round_jobs), insert(t.secrets)
@@ -69,16 +79,19 @@ def write_draft(connection: Connection, draft: Draft, version: int) -> None:
     write = _Writer(connection, version)
     write(t.jobs, draft.jobs, lambda _, job: _job_row(job, draft.submitted.get(job.id)))
     write(t.runs, draft.runs, lambda _, run: _run_row(run, draft.opened[run.id]))
-    write(t.rentals, draft.rentals, lambda _, rental: _rental_row(rental))
+    write(t.rentals, draft.rentals, _rental_row)
     write(t.accounts, draft.accounts, lambda _, account: _account_row(account))
     write(t.positions, draft.positions, lambda node, number: {"node": node, "number": number})
     write(t.families, draft.run_times, _family_row)
-    write_nodes_and_uses(connection, draft, version)
+    write(t.budgets, draft.budgets, lambda project, one: {"project": project, "body": body(one)})
+    write(t.nodes, draft.nodes, lambda _, node: {"id": node.id, "body": body(node)})
+    write(t.uses, draft.uses, _use_row)
 
 
-def write_nodes_and_uses(connection: Connection, draft: Draft, version: int) -> None:
-    """Insert or update these two, under one version."""
+def write_derived(connection: Connection, draft: Draft, version: int) -> None:
+    """Write what older programs did not derive from the events, under one version."""
     write = _Writer(connection, version)
+    write(t.rentals, draft.rentals, _rental_row)
     write(t.nodes, draft.nodes, lambda _, node: {"id": node.id, "body": body(node)})
     write(t.uses, draft.uses, _use_row)
 
@@ -156,7 +169,7 @@ def _run_row(run: Run, seq: int) -> Row:
     }  # fmt: skip
 
 
-def _rental_row(rental: Rental) -> Row:
+def _rental_row(_: str, rental: Rental) -> Row:
     return {
         "id": rental.id, "payer": rental.payer, "state": rental.state.value, "body": body(rental),
     }  # fmt: skip
