@@ -14,7 +14,7 @@ from cloudwhale.planning.decided import events_of
 from cloudwhale.planning.keeping import settled
 from cloudwhale.planning.leasing import STOP_AFTER_S
 from cloudwhale.planning.ledger import STOP_LAG_S
-from cloudwhale.spi.errors import CloudwhaleError, Denied, TryAnother
+from cloudwhale.spi.errors import CloudwhaleError, Denied, QuotaExceeded, TryAnother
 from cloudwhale.spi.provider import Machine
 
 
@@ -50,6 +50,11 @@ class Hired:
         rental = self._rentals.get(name)
         return "" if rental is None else rental.offer
 
+    @property
+    def rentals(self) -> Iterable[Rental]:
+        """Return all that are open, as they are now."""
+        return self._rentals.values()
+
     def refused(self, name: str, verb: str, error: CloudwhaleError) -> tuple[e.Event, ...]:
         """Return what it changes that a provider says no; nothing when it may be out of reach."""
         rental = self._rentals.get(name)
@@ -57,7 +62,9 @@ class Hired:
             return ()
         found: Iterable[e.Event] = ()
         if verb == LAUNCH and rental.state is RentalState.RESERVED:
-            reason = Reason(code=Code.NO_CAPACITY, says=f"{rental.offer}: {error.says}")
+            is_quota = isinstance(error, QuotaExceeded)
+            code = Code.QUOTA if is_quota else Code.NO_CAPACITY
+            reason = Reason(code=code, says=f"{rental.offer}: {error.says}")
             noted = e.Noted(at=self._now, subject=rental.id, reason=reason)
             found = [noted, *_settled(rental, self._now)]
         elif verb == EXTEND and rental.renewal is not None:
@@ -149,8 +156,15 @@ def _extended(rental: Rental, answer: Extended, now: Instant) -> Iterator[e.Even
         return
     if answer.stop_at == "fixed":
         left = MicroUsd(rental.reserved - renewal.reserved)
-        yield e.Released(at=now, payer=rental.payer, rental=rental.id, amount=renewal.reserved)
-        fixed = rental.but(renewal=None, reserved=left, is_fixed=True)
+        yield e.Released(
+            at=now, payer=rental.payer, rental=rental.id, amount=renewal.reserved,
+            projects=renewal.projects,
+        )  # fmt: skip
+        beside = {
+            account: MicroUsd(amount - renewal.projects.get(account, 0))
+            for account, amount in rental.projects.items()
+        }
+        fixed = rental.but(renewal=None, reserved=left, projects=beside, is_fixed=True)
         yield e.RentalChanged(at=now, rental=fixed)
     else:
         # What runs there has landed before a stop that is sooner than the one that was asked for.

@@ -1,16 +1,26 @@
-"""What can be rented now, as providers say it: asked for now and then, minus what was refused."""
+"""What can be rented now, as providers say it: asked for now and then, minus what is not allowed.
+
+Left out is what was refused not long ago, what a quota does not hold, what the settings forbid, and
+what another offer beats in every respect.
+"""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cloudwhale.control.effects import Effect, Key
 from cloudwhale.model.offer import Offer
+from cloudwhale.model.rental import Rental, RentalState
 from cloudwhale.model.units import Instant, Seconds
+from cloudwhale.planning.allowing import Limits, allowed
+from cloudwhale.planning.shortlist import shortlist
 from cloudwhale.spi.provider import Provider
 
 ASK_EVERY_S: Seconds = 60.0  # spot prices move by the minute at most, and a list costs a request
 BLOCKED_S: Seconds = 300.0  # what had no capacity is not asked for again so soon
+BLOCKED_MOST_S: Seconds = 3600.0  # each refusal doubles the time, up to this
+FORGIVEN_S: Seconds = 7200.0  # who was not refused for so long begins anew
+LEARNED_S: Seconds = 3600.0  # a quota may have been raised since it refused us
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,18 +31,47 @@ class Offered:
     offers: tuple[Offer, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """An offer that was refused."""
+
+    until: Instant
+    for_s: Seconds
+
+
+@dataclass(frozen=True, slots=True)
+class _Quota:
+    """What a quota group was found to hold, as it refused one more."""
+
+    most: float
+    until: Instant
+    """Until when that is believed."""
+
+
 class Offers:
-    """Remembers what every provider offers, and which offers were refused not long ago."""
+    """Remembers what every provider offers, what was refused not long ago, and what quotas hold."""
 
     def __init__(self, providers: Mapping[str, Provider], every_s: Seconds = ASK_EVERY_S) -> None:
         self._providers = providers
         self._every_s = every_s
         self._by_provider: dict[str, tuple[Offer, ...]] = {}
-        self._blocked: dict[str, Instant] = {}
-        """Until when an offer is not taken, by its id."""
+        self._blocked: dict[str, _Block] = {}
+        """By the offer's id."""
+        self._quotas: dict[str, _Quota] = {}
+        """By group: of the others nobody knows where they end, and they are tried."""
+        self._limits = Limits()
         self._asked_at: Instant | None = None
+        self._seen_at: Instant = float("-inf")
+        """When it was last asked what is open."""
+        self._made_of: object = None
+        """What the open offers were made of: while it is the same, they are."""
         self._open: tuple[Offer, ...] = ()
         self._text = "[]"
+
+    def limit_to(self, limits: Limits) -> None:
+        """Offer from now on what a user's settings allow, and nothing else."""
+        self._limits = limits
+        self._made_of = None
 
     def looks(self, now: Instant) -> list[Effect]:
         """Return the questions that are due."""
@@ -50,6 +89,7 @@ class Offers:
     def came(self, offered: Offered) -> None:
         """Take what a provider offers in place of what it offered before."""
         self._by_provider[offered.provider] = offered.offers
+        self._made_of = None
 
     def ask_soon(self) -> None:
         """Ask at the next chance: a price is said to have moved."""
@@ -59,28 +99,69 @@ class Offers:
         """Leave an offer out until its price is known again, and ask for that at once."""
         for provider, offers in self._by_provider.items():
             self._by_provider[provider] = tuple(one for one in offers if one.id != offer)
+        self._made_of = None
         self.ask_soon()
 
     def block(self, offer: str, now: Instant) -> None:
-        """Leave an offer out for a while."""
-        self._blocked[offer] = now + BLOCKED_S
+        """Leave an offer out for a while, the longer the oftener it was refused."""
+        before = self._blocked.get(offer)
+        for_s = BLOCKED_S
+        if before is not None and now < before.until + FORGIVEN_S:
+            for_s = min(BLOCKED_MOST_S, 2 * before.for_s)
+        self._blocked[offer] = _Block(now + for_s, for_s)
 
-    def open(self, now: Instant) -> tuple[Offer, ...]:
-        """Return what could be taken now, by id; the same object while nothing has changed."""
-        self._blocked = {name: until for name, until in self._blocked.items() if until > now}
-        found = [
-            offer
-            for offers in self._by_provider.values()
-            for offer in offers
-            if offer.id not in self._blocked
-        ]
-        found.sort(key=lambda offer: (offer.id, offer.provider))
+    def exhaust(self, offer: str, now: Instant, rentals: Iterable[Rental]) -> None:
+        """Learn from a refusal that its group holds no more than what we have of it now.
+
+        One that counts against nothing that is known is left out like any that was refused.
+        """
+        found = next(
+            (o for some in self._by_provider.values() for o in some if o.id == offer), None
+        )
+        if found is None or not found.quota:
+            self.block(offer, now)
+            return
+        used = _used(rentals).get(found.quota, 0.0)
+        self._quotas[found.quota] = _Quota(used, now + LEARNED_S)
+
+    def open(self, now: Instant, rentals: Iterable[Rental] = ()) -> tuple[Offer, ...]:
+        """Return what could be taken now, by id; the same object while nothing has changed.
+
+        Of offers that differ in nothing that matters only the first, see `planning/shortlist`:
+        when that is refused, the next stands in its place.
+        """
+        self._seen_at = now
+        blocked = frozenset(name for name, block in self._blocked.items() if block.until > now)
+        left = self._left(now, rentals)
+        made_of = (blocked, tuple(left.items()))
+        if made_of == self._made_of:
+            return self._open
+        self._made_of = made_of
+        found = shortlist(self._allowed(blocked, left))
         if len(found) != len(self._open) or any(
             a is not b and a != b for a, b in zip(found, self._open, strict=True)
         ):
-            self._open = tuple(found)
+            self._open = found
             self._text = as_json(found)
         return self._open
+
+    def _left(self, now: Instant, rentals: Iterable[Rental]) -> Mapping[str, float]:
+        """Return what is left of each quota group that has refused us."""
+        self._quotas = {name: one for name, one in self._quotas.items() if one.until > now}
+        if not self._quotas:
+            return {}
+        used = _used(rentals)
+        return {
+            name: max(0.0, one.most - used.get(name, 0.0)) for name, one in self._quotas.items()
+        }
+
+    def _allowed(self, blocked: Collection[str], left: Mapping[str, float]) -> Iterator[Offer]:
+        for offers in self._by_provider.values():
+            for offer in allowed(offers, self._limits).offers:
+                units = left.get(offer.quota, offer.quota_left)
+                if offer.id in blocked or (units is not None and offer.quota_units > units):
+                    continue
+                yield offer if units == offer.quota_left else offer.but(quota_left=units)
 
     @property
     def text(self) -> str:
@@ -90,8 +171,20 @@ class Offers:
     def next_look_at(self) -> Instant | None:
         """Return when a question is due, or what was blocked is open again."""
         asks_at = None if self._asked_at is None else self._asked_at + self._every_s
-        times = [*self._blocked.values(), *([] if asks_at is None else [asks_at])]
-        return min(times, default=None)
+        learned = [one.until for one in self._quotas.values()]
+        blocked = [one.until for one in self._blocked.values() if one.until > self._seen_at]
+        return min([*blocked, *learned, *([] if asks_at is None else [asks_at])], default=None)
+
+
+def _used(rentals: Iterable[Rental]) -> Mapping[str, float]:
+    """Return what our machines take of each quota group; those that were only asked for do not."""
+    used: dict[str, float] = {}
+    for rental in rentals:
+        offer = rental.taken
+        if offer is None or rental.state is RentalState.RESERVED or rental.ended_at is not None:
+            continue
+        used[offer.quota] = used.get(offer.quota, 0.0) + offer.quota_units
+    return used
 
 
 def as_json(offers: Sequence[Offer]) -> str:

@@ -36,6 +36,8 @@ class Offer(Value):
     """What its vCPUs or GPUs count against, `aws/us-east-1/spot/G`; empty: nothing known."""
     quota_units: float = 0.0
     """How much one machine takes of that."""
+    quota_left: float | None = None
+    """What is left of it; None: nobody has said, and it is tried."""
     capacity: int | None = None
     """Machines that can be had at once; None: nobody has said."""
     priced_at: Instant | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cloudwhale.model.job import Job, Resources
 from cloudwhale.model.units import Instant, Seconds
@@ -38,8 +38,8 @@ class Purse:
 
     left_usd: float | None = None
     """None: no bound."""
-    quotas: Mapping[str, float] | None = None
-    """What is left of each quota group that is known."""
+    rented: Mapping[str, float] = field(default_factory=dict[str, float])
+    """What was taken of each quota group in this round already."""
 
 
 def problem_of(
@@ -63,10 +63,19 @@ def problem_of(
         start_by_s=tuple(_start_by_s(job, stock, now) for job in jobs),
         horizon_s=LONGEST_LEASE_S,
         budget_usd=purse.left_usd,
-        quotas=dict(purse.quotas or {}),
+        quotas=_quotas(stock, purse),
         terms=terms_of(jobs),
         seed=seed,
     )
+
+
+def _quotas(stock: Stock, purse: Purse) -> Mapping[str, float]:
+    """Return what is left of each quota group that is known."""
+    return {
+        offer.quota: max(0.0, offer.quota_left - purse.rented.get(offer.quota, 0.0))
+        for offer in stock.offers
+        if offer.quota_left is not None
+    }
 
 
 def terms_of(jobs: Iterable[Job]) -> Terms:

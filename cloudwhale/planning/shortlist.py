@@ -51,19 +51,17 @@ def hazard_of(offer: Offer) -> float:
     return UNKNOWN_HAZARD_PER_H if offer.hazard_per_h is None else offer.hazard_per_h
 
 
-def shortlist(
-    offers: Iterable[Offer], moves: Moves = NO_MOVES, finite: frozenset[str] = frozenset()
-) -> tuple[Offer, ...]:
+def shortlist(offers: Iterable[Offer], moves: Moves = NO_MOVES) -> tuple[Offer, ...]:
     """Return the offers that no other beats, by id; those without a bounded price are left out.
 
-    `finite`: quota groups whose end is known: an offer is beaten only by one of its own group.
+    Where the end of a quota group is known, an offer is beaten only by one of its own group.
     """
     groups: dict[object, dict[object, Offer]] = {}
     for offer in offers:
         price, cap = offer.price_usd_h, offer.cap_usd_h
         if price is None or cap is None or price > cap:
             continue
-        alike = groups.setdefault(_group(offer, finite), {})
+        alike = groups.setdefault(_group(offer), {})
         key = _key(offer, moves)
         known = alike.get(key)
         if known is None or offer.id < known.id:
@@ -72,12 +70,12 @@ def shortlist(
     return tuple(sorted(kept, key=lambda offer: (offer.id, offer.provider)))
 
 
-def _group(offer: Offer, finite: frozenset[str]) -> object:
+def _group(offer: Offer) -> object:
     """Return what two offers must share for one to stand in for the other."""
     facts = offer.facts
     models = tuple(sorted({(d.model, d.packs_gib) for d in facts.devices}))
     rules = (tuple(sorted(facts.labels.items())), facts.mounts, facts.runtimes)
-    quota = offer.quota if offer.quota in finite else ""
+    quota = "" if offer.quota_left is None else offer.quota
     return (models, offer.market, rules, quota, offer.capacity and offer.id, facts.links)
 
 

@@ -17,7 +17,7 @@ from cloudwhale.model.units import (
     usd,
 )
 from cloudwhale.model.world import World
-from cloudwhale.planning import ledger
+from cloudwhale.planning import ledger, projects
 from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.leasing import (
     admitted,
@@ -90,9 +90,7 @@ class _Tendering:
     def ask_for(self, jobs: Sequence[Job]) -> None:
         """Ask for machines for some jobs of one payer, and take those that are admitted."""
         payer, by_id = jobs[0].run, {job.id: job for job in jobs}
-        problem = problem_of(
-            self.stock, jobs, self.world.now, Purse(self._left_usd(jobs)), self.world.seed
-        )
+        problem = problem_of(self.stock, jobs, self.world.now, self._purse(jobs), self.world.seed)
         found = self.rent.choose(problem)
         for choice in found.choices:
             self._number += 1
@@ -102,6 +100,13 @@ class _Tendering:
             if name in by_id:
                 self.refused[name] = self._left_out(by_id[name], why)
         self.tenders.append(_tender(payer, problem, found))
+
+    def _purse(self, jobs: Sequence[Job]) -> Purse:
+        rented: dict[str, float] = {}
+        for taken in (step.rental.taken for step in self.steps):
+            if taken is not None:
+                rented[taken.quota] = rented.get(taken.quota, 0.0) + taken.quota_units
+        return Purse(self._left_usd(jobs), rented)
 
     def _left_usd(self, jobs: Sequence[Job]) -> float | None:
         """Return what the payer may set aside so that all started work can still be finished."""

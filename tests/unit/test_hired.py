@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import permutations
+from typing import Any
 
 import pytest
 from clouding import an_offer
@@ -20,6 +21,7 @@ from cloudwhale.model.rental import Lease, Renewal, Rental, RentalState
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import MicroUsd, micro_usd
 from cloudwhale.model.world import World
+from cloudwhale.planning.allowing import Limits
 from cloudwhale.spi.errors import Denied, NoCapacity, Unreachable
 from cloudwhale.spi.provider import Machine
 
@@ -174,17 +176,25 @@ def test_in_whatever_order_answers_come_the_story_is_legal(order: tuple[int, ...
 # -- offers ----------------------------------------------------------------------------------
 
 
+A, B = an_offer("a"), an_offer("b", boot_s=10.0, extras_usd_h=micro_usd("0.1"))
+"""Neither beats the other."""
+
+
 def offers() -> Offers:
     found = Offers({}, 60.0)
-    found.came(Offered("cloud", (an_offer("b"), an_offer("a"))))
+    found.came(Offered("cloud", (B, A)))
     return found
+
+
+def ids(of: Offers, now: float, *rentals: Rental) -> list[str]:
+    return [offer.id for offer in of.open(now, rentals)]
 
 
 def test_offers_are_kept_by_name_and_are_the_same_object_while_nothing_changes() -> None:
     of = offers()
     open_ = of.open(0.0)
     assert [offer.id for offer in open_] == ["a", "b"]
-    of.came(Offered("cloud", (an_offer("a"), an_offer("b"))))
+    of.came(Offered("cloud", (A.but(), B.but())))
     assert of.open(1.0) is open_
     assert read_json(of.text) == open_
 
@@ -203,14 +213,14 @@ def test_an_offer_whose_price_moved_is_left_out_until_it_is_told_anew() -> None:
     of.moved("a")
     assert [offer.id for offer in of.open(1.0)] == ["b"]
     assert of.next_look_at() is None, "it is asked for at the next chance"
-    of.came(Offered("cloud", (an_offer("a", price_usd_h=micro_usd(1)), an_offer("b"))))
+    of.came(Offered("cloud", (A.but(price_usd_h=micro_usd(1)), B)))
     assert [offer.id for offer in of.open(2.0)] == ["a", "b"]
 
 
 def test_a_price_that_moves_is_another_offer() -> None:
     of = offers()
     before = of.open(0.0)
-    of.came(Offered("cloud", (an_offer("a", price_usd_h=micro_usd(1)), an_offer("b"))))
+    of.came(Offered("cloud", (A.but(price_usd_h=micro_usd(1)), B)))
     assert of.open(0.0) is not before
     of.came(Offered("cloud", ()))
     assert of.open(0.0) == () and of.text == "[]"
@@ -225,3 +235,62 @@ def test_a_round_that_was_stored_before_offers_were_kept_has_none() -> None:
     of_old = now.model_dump(mode="json", exclude={"offers", "wait", "rent"})
     read = Round.model_validate(of_old)
     assert read == now and read_json(read.offers) == () and (read.wait, read.rent) == ("", "")
+
+
+def test_an_offer_that_another_beats_stands_in_when_that_is_refused() -> None:
+    of = Offers({}, 60.0)
+    of.came(Offered("cloud", (an_offer("r-b", zone="r-b"), an_offer("r-a", zone="r-a"))))
+    assert ids(of, 0.0) == ["r-a"]
+    of.block("r-a", 0.0)
+    assert ids(of, 0.0) == ["r-b"]
+
+
+def test_each_refusal_doubles_the_time_and_a_long_peace_begins_anew() -> None:
+    of = offers()
+    of.block("a", 0.0)
+    of.block("a", BLOCKED_S)
+    assert ids(of, 3 * BLOCKED_S - 1) == ["b"] and ids(of, 3 * BLOCKED_S) == ["a", "b"]
+    for _ in range(9):
+        of.block("a", 1e5)
+    assert ids(of, 1e5 + 3599) == ["b"] and ids(of, 1e5 + 3600) == ["a", "b"]
+    of.block("a", 2e5)
+    assert ids(of, 2e5 + BLOCKED_S) == ["a", "b"]
+
+
+def quota_offers(**fields: Any) -> Offers:
+    of = Offers({}, 60.0)
+    group = {"quota": "g", "quota_units": 8.0, **fields}
+    dear = an_offer("c", boot_s=5.0, price_usd_h=micro_usd(5), cap_usd_h=micro_usd(5))
+    of.came(Offered("cloud", (A.but(**group), B.but(**group), dear)))
+    return of
+
+
+def test_a_quota_that_refuses_is_known_from_then_on_for_the_whole_group() -> None:
+    of = quota_offers()
+    assert ids(of, 0.0) == ["a", "b", "c"], "unknown is not nothing: it is tried"
+    taken = A.but(quota="g", quota_units=8.0)
+    there = RENTAL.but(id="rent-0-1", state=RentalState.READY, taken=taken)
+    of.exhaust("a", 0.0, [there])
+    assert ids(of, 1.0, there) == ["c"]
+    assert ids(of, 2.0, there.but(ended_at=2.0)) == ["a", "b", "c"], "it was given back"
+    assert of.open(2.0, [there.but(ended_at=2.0)])[0].quota_left == 8.0
+    assert ids(of, 3600.0, there) == ["a", "b", "c"], "it may have been raised since"
+
+
+def test_what_a_provider_says_is_left_of_a_quota_is_kept() -> None:
+    assert ids(quota_offers(quota_left=7.0), 0.0) == ["c"]
+    assert ids(quota_offers(quota_left=8.0), 0.0) == ["a", "b", "c"]
+
+
+def test_a_refusal_by_a_quota_that_nobody_knows_blocks_the_offer_alone() -> None:
+    of = offers()
+    of.exhaust("a", 0.0, [])
+    assert ids(of, 0.0) == ["b"]
+
+
+def test_only_what_the_settings_allow_is_offered() -> None:
+    of = offers()
+    of.limit_to(Limits(max_price_usd_h=micro_usd("3.65")))
+    assert ids(of, 0.0) == ["a"]
+    of.limit_to(Limits(never=("a",)))
+    assert ids(of, 0.0) == ["b"]
