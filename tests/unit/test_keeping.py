@@ -307,3 +307,40 @@ def test_at_home_are_our_own_machines_and_those_who_wait() -> None:
     home = at_home(world(READY, RUNNING, waiting))
     assert list(home.nodes) == ["host"] and list(home.jobs) == ["waiting"]
     assert replace(home, jobs={}).rentals == {NAME: READY}
+
+
+# -- one after another -----------------------------------------------------------------------
+
+TWO = READY.but(jobs={"j": "default", "k": "default"}, starts_at={"j": 20.0, "k": 920.0})
+SECOND = a_job("k", resources=wants(cpu=6), duration_s=600.0, checkpoint=RULE)
+
+
+def test_who_comes_after_others_waits_for_them_on_its_machine() -> None:
+    found = kept(world(TWO, RUNNING, SECOND))
+    assert found.expected == {"k"}
+    assert [step.kind for step in found.steps] == []
+
+
+def test_a_lease_is_renewed_for_those_who_are_still_to_come() -> None:
+    alone = world(READY, RUNNING, now=880.0)
+    both = world(TWO, RUNNING, SECOND, now=880.0)
+    (one,), (two,) = kept(alone).steps, kept(both).steps
+    assert isinstance(one, p.Renew) and isinstance(two, p.Renew)
+    assert one.rental.renewal is not None and two.rental.renewal is not None
+    assert two.rental.renewal.lease.away_until > one.rental.renewal.lease.away_until + 500.0
+
+
+def test_who_would_start_much_later_than_planned_goes_elsewhere() -> None:
+    # Half of its own length and ten minutes after its planned start.
+    late_at = 920.0 + 300.0 + 600.0
+    longer = TWO.but(lease=LEASE.but(away_until=9000.0, stop_at=9120.0))
+    assert kept(world(longer, RUNNING, SECOND, now=late_at - 1)).expected == {"k"}
+    found = kept(world(longer, RUNNING, SECOND, now=late_at))
+    assert found.expected == frozenset()
+    assert kept(world(longer, RUNNING, SECOND, now=950.0)).look_again_at == late_at
+
+
+def test_when_those_before_it_have_ended_it_is_placed_however_late() -> None:
+    of = world(TWO.but(lease=LEASE.but(away_until=9000.0, stop_at=9120.0)), SECOND, now=5000.0)
+    (step,) = kept(of).steps
+    assert isinstance(step, p.Place) and step.job == "k"
