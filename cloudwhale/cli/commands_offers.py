@@ -65,7 +65,7 @@ def offers(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what can be rented, cheapest first, and own free devices above it.
+    """Show what can be rented, cheapest first.
 
     Cheapest is what an hour of work is expected to cost: price, disk and address, over the speed of
     the GPU beside the first model that is asked for (else an A100), and over the part of the time
@@ -84,6 +84,27 @@ def offers(
 @catalog.callback()
 def about_catalog() -> None:
     """Keep the prices of what can be rented new."""
+
+
+@catalog.command(
+    epilog=examples(
+        "cloudwhale catalog update",
+        "cloudwhale catalog update --provider aws --region us-east-1 --region us-west-2",
+        "cloudwhale catalog update --json | jq '.updates[] | {provider, dearer, cheaper}'",
+    )
+)
+def update(region: Regions = None, provider: Providers = None, as_json: AsJson = False) -> None:
+    """Read the prices of clouds anew and say what has changed.
+
+    AWS: its public list and Spot Advisor; spot prices by zone where boto3 and credentials are.
+    GCP: the billing catalogue with an API key in $GOOGLE_API_KEY, a public table without. Read are
+    the regions that are named (here, else in `regions`), else those that ship. What cannot be read
+    stays as it was; exit code 1 when a cloud could not be read at all.
+    """
+    from cloudwhale.cli.updating import Wanted, update_catalog
+
+    wanted = Wanted(tuple(region or ()), tuple(provider or ()), as_json)
+    raise typer.Exit(update_catalog(wanted))
 
 
 def add_to(app: typer.Typer) -> None:

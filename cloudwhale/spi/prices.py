@@ -85,6 +85,8 @@ class Reading(NamedTuple):
     """What live sources said."""
 
     listings: Sequence[Listing]
+    regions: frozenset[str] = frozenset()
+    """Those that were read whole: what is missing there is not offered any more."""
     notes: Sequence[str] = ()
     """Sentences: what could not be read, and what was taken in its place."""
 
@@ -97,9 +99,11 @@ class PriceList(Protocol):
         ...
 
     def read(self, regions: Sequence[str], now: Instant, told: Told) -> Reading:
-        """Return what live sources say now of these regions; none: of those that are shipped.
+        """Return what live sources say now of some regions; none: of those that are shipped.
 
-        Takes minutes at most. Raises Unreachable when no source of prices answers with what can
+        Regions may be patterns, `us-*`, and begin with the cloud, `aws/us-*`; those of other clouds
+        are passed over, and where only such are asked for, nothing is read. Takes minutes at most.
+        Raises Unreachable when no source of prices answers with what can
         be read, Denied when the one that is there refuses us.
         """
         ...

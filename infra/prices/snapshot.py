@@ -15,8 +15,8 @@ from cloudwhale.model.gpus import canonical
 from cloudwhale.model.units import micro_usd
 from cloudwhale.spi.listings import instant, written
 from cloudwhale.spi.prices import Listing, Price, Shape
-from cloudwhale_providers.prices.aws import hazard_per_h
 from cloudwhale_providers.prices.gcp import HAZARD_PER_H
+from cloudwhale_providers.prices.hazards import hazard_per_h
 
 AWS_LIST_AT, AWS_SPOT_AT = instant("2026-07-20"), instant("2025-06-28")
 AWS_RATIO_AT = instant("2025-03-02")
@@ -60,7 +60,8 @@ GCP_COMMENTS = (
     "Prices of GCP Compute Engine, US dollars an hour: a starting point, no live list.",
     "Derived by infra/prices/snapshot.py; `cloudwhale catalog update` reads what holds now.",
     "cyclenerd: pricing.yml of 2026-07-30 in Cyclenerd/google-cloud-pricing-cost-calculator,",
-    "  GitHub, fd66b26f, copyright Nils Knieling; regions and zones of types from its tools/ (dac31281).",
+    "  GitHub, fd66b26f, copyright Nils Knieling; regions and zones of types from its tools/",
+    "  (dac31281).",
     "Hazards are the same for all: none are published by type.",
     "Left out: parts of a GPU (g4-standard-6 to -24), most regions and most types without GPUs.",
     LICENCE,
@@ -129,8 +130,13 @@ def _shape(provider: str, name: str, row: Mapping[str, str]) -> Shape | None:
     return Shape(
         provider, name, gpu, int(count) if model else 0, gib if model else 0.0,
         float(row["vcpus"]), float(row["mem_gib"]),
-        round(float(row["local_ssd_gb"] or 0) * 1e9 / 2**30, 1),
+        _disk_gib(float(row["local_ssd_gb"] or 0), provider),
     )  # fmt: skip
+
+
+def _disk_gib(said: float, provider: str) -> float:
+    """Return local disks in GiB: AWS counts them in 10^9 bytes, GCP in GiB whatever it says."""
+    return said if provider == "gcp" else round(said * 1e9 / 2**30, 1)
 
 
 def _zones(text: str) -> tuple[str, ...]:

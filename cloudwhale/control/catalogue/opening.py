@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from cloudwhale.control.catalogue.cached import Cached, cached
+from cloudwhale.control.catalogue.cached import cached
 from cloudwhale.control.catalogue.files import own
 from cloudwhale.control.catalogue.listed import offers_of
-from cloudwhale.control.catalogue.merging import Disagreement, Merged, merged
+from cloudwhale.control.catalogue.merging import Disagreement, merged
 from cloudwhale.control.catalogue.saying import notes_of
 from cloudwhale.model.offer import Offer
 from cloudwhale.model.units import Instant
@@ -42,14 +42,13 @@ def catalogue(settings: Settings, now: Instant) -> Catalogue:
     """
     lists = price_lists()
     kept = cached(settings.home, now)
-    sources = _sources(settings, now, lists, kept)
     counts: Counter[str] = Counter()
     sane: list[Sequence[Listing]] = []
-    for source in sources:
+    for source in _sources(settings, now, lists, kept.listings):
         judged = possible(source)
         counts.update(judged.counts)
         sane.append(judged.listings)
-    found: Merged = merged(sane, now)
+    found = merged(sane, now)
     judged = plausible(found.listings, now, settings.catalogue_max_age_days * DAY_S)
     counts.update(judged.counts)
     offers = sorted(offers_of(judged.listings, lists), key=lambda offer: offer.id)
@@ -58,11 +57,24 @@ def catalogue(settings: Settings, now: Instant) -> Catalogue:
 
 
 def _sources(
-    settings: Settings, now: Instant, lists: Mapping[str, PriceList], kept: Cached
+    settings: Settings,
+    now: Instant,
+    lists: Mapping[str, PriceList],
+    kept: Sequence[Listing],
 ) -> Iterator[Sequence[Listing]]:
     """Yield the lists, the one that is trusted most at last."""
     for prices in lists.values():
-        yield prices.shipped()
-    yield kept.listings
+        yield tuple(still_there(prices.shipped(), kept))
+    yield kept
     for file in settings.prices:
         yield own(file, now)
+
+
+def still_there(shipped: Sequence[Listing], kept: Sequence[Listing]) -> Iterator[Listing]:
+    """Yield what ships, but for what a cloud has dropped since from a region that was read."""
+    regions = {(one.shape.provider, one.region) for one in kept}
+    types = {(one.shape.provider, one.region, one.shape.type) for one in kept}
+    for one in shipped:
+        place = (one.shape.provider, one.region)
+        if place not in regions or (*place, one.shape.type) in types:
+            yield one

@@ -4,10 +4,13 @@ Boot times are assumptions until machines were measured: an image with driver an
 up in about two minutes with GPUs, and the agent is fetched in another; bare metal takes longer.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 
 from cloudwhale.model.units import Instant, MicroUsd, Seconds, micro_usd
 from cloudwhale.spi.prices import Listing, Market, Reading, Shape, Terms, Told
+from cloudwhale_providers.prices.aws_live import AwsSources, read
+from cloudwhale_providers.prices.regions import meant
 from cloudwhale_providers.prices.snapshot import shipped
 
 NOTICE_S: Seconds = 120.0  # EC2 User Guide, spot-instance-termination-notices
@@ -37,17 +40,15 @@ EGRESS_USD_GB: Mapping[str, float] = {
 }  # fmt: skip
 """EC2 price page, "Data transfer out to the internet", first 10 TB of a month."""
 
-HAZARD_OF_BAND: tuple[float, ...] = (0.025, 0.075, 0.125, 0.175, 0.30)
-"""Share of machines that were interrupted in a month, by index of Spot Advisor's band.
-
-The middle of each; the last one, over 20 %, has no upper end.
-"""
-LIFE_H = 24.0
-"""How long a spot machine is kept, on average: the share is of machines, not of hours. Assumed."""
+REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-[0-9]")
+"""What regions are called."""
 
 
 class AwsPrices:
     """See PriceList."""
+
+    def __init__(self, sources: AwsSources | None = None) -> None:
+        self._sources = sources or AwsSources()
 
     def shipped(self) -> Sequence[Listing]:
         """See PriceList."""
@@ -55,7 +56,9 @@ class AwsPrices:
 
     def read(self, regions: Sequence[str], now: Instant, told: Told) -> Reading:
         """See PriceList."""
-        return Reading(self.shipped())
+        known = {(one.shape.type, one.region): one for one in self.shipped()}
+        asked = meant(regions, "aws", (region for _, region in known), REGION)
+        return read(self._sources, asked, known, now, told)
 
     def terms(self, shape: Shape, region: str, market: Market) -> Terms:
         """See PriceList."""
@@ -75,16 +78,6 @@ class AwsPrices:
     def cap(self, listing: Listing, market: Market) -> MicroUsd | None:
         """Return the on-demand price: EC2 charges no more for spot unless it is told to."""
         return None if listing.on_demand is None else listing.on_demand.usd_h
-
-
-def hazard_per_h(band: int) -> float:
-    """Return preemptions per hour for an index of Spot Advisor's bands.
-
-    Of machines that live for an exponential time of mean 1/h beside one of mean LIFE_H, the share
-    h / (h + 1/LIFE_H) is interrupted before it is given back.
-    """
-    share = HAZARD_OF_BAND[band]
-    return share / ((1.0 - share) * LIFE_H)
 
 
 def quota_group(type_name: str, market: Market) -> str:

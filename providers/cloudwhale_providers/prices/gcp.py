@@ -3,10 +3,14 @@
 Boot times are assumptions until machines were measured.
 """
 
+import os
+import re
 from collections.abc import Mapping, Sequence
 
 from cloudwhale.model.units import Instant, MicroUsd, Seconds, micro_usd
 from cloudwhale.spi.prices import Listing, Market, Reading, Shape, Terms, Told
+from cloudwhale_providers.prices.gcp_live import KEY_NAME, GcpSources, read
+from cloudwhale_providers.prices.regions import meant
 from cloudwhale_providers.prices.snapshot import shipped
 
 NOTICE_S: Seconds = 30.0  # Compute Engine docs, instances/spot: best effort, 30 seconds
@@ -48,8 +52,15 @@ ACCELERATORS: Mapping[str, str] = {
 """Metrics of `regions.get`; from H100 on, families of the Cloud Quotas API."""
 
 
+REGION = re.compile(r"[a-z]+-[a-z]+[0-9]+")
+"""What regions are called."""
+
+
 class GcpPrices:
     """See PriceList."""
+
+    def __init__(self, sources: GcpSources | None = None) -> None:
+        self._sources = sources or GcpSources(api_key=os.environ.get(KEY_NAME, ""))
 
     def shipped(self) -> Sequence[Listing]:
         """See PriceList."""
@@ -57,7 +68,9 @@ class GcpPrices:
 
     def read(self, regions: Sequence[str], now: Instant, told: Told) -> Reading:
         """See PriceList."""
-        return Reading(self.shipped())
+        known = {(one.shape.type, one.region): one for one in self.shipped()}
+        asked = meant(regions, "gcp", (region for _, region in known), REGION)
+        return read(self._sources, asked, known, now, told)
 
     def terms(self, shape: Shape, region: str, market: Market) -> Terms:
         """See PriceList."""
