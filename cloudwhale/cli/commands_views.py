@@ -58,17 +58,21 @@ def explain(job: JobWord, as_json: AsJson = False) -> None:
 
 def replay(
     number: Annotated[int, typer.Argument(metavar="ROUND", help="As `explain` prints it.")],
+    resolve: Annotated[
+        bool,
+        typer.Option("--resolve", help="Solve again what was rented, and say what differs."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a planning round again and compare.
 
-    The same world must give the same plan.
+    The same world must give the same plan. What was rented is taken as it was answered then.
 
     Exit code 1 when it does not; the differences are printed.
     """
     from cloudwhale.cli.looking import replay as do
 
-    raise typer.Exit(do(number, as_json))
+    raise typer.Exit(do(number, resolve, as_json))
 
 
 def doctor(as_json: AsJson = False) -> None:
@@ -103,6 +107,6 @@ def add_to(app: typer.Typer) -> None:
     app.command(
         epilog=examples("cloudwhale explain train", "cloudwhale explain train --json | jq .story")
     )(explain)
-    app.command(epilog=examples("cloudwhale replay 17"))(replay)
+    app.command(epilog=examples("cloudwhale replay 17", "cloudwhale replay 17 --resolve"))(replay)
     app.command(epilog=examples("cloudwhale doctor"))(doctor)
     app.command(epilog=examples("cloudwhale version --json"))(version)

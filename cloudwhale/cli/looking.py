@@ -147,30 +147,24 @@ def explain(word: str, as_json: bool) -> int:
     return Exit.DONE
 
 
-def replay(number: int, as_json: bool) -> int:
-    """Make the plan of a stored round again and compare."""
+def replay(number: int, resolve: bool, as_json: bool) -> int:
+    """Make the plan of a stored round again and compare; `resolve`: solve again what was rented."""
+    from cloudwhale.cli.replay_view import replay_keys
     from cloudwhale.control.replay import replay as replayed
 
     with desk_here() as desk:
         if number > LAST_ROUND or desk.store.round(number) is None:
             raise NotFound(f"There is no round {number}.", "`cloudwhale explain JOB` names rounds.")
-        result = replayed(desk, number)
+        result = replayed(desk, number, resolve=resolve)
 
     def drawn(paper: Paper) -> None:
-        if result.agrees:
-            paper.say(f"Round {number}: the same world gives the same plan.")
-            return
-        paper.say(f"Round {number}: the plan differs from the one that was stored.")
-        for difference in result.differences:
-            paper.say(f"  {difference}")
+        differs = "the plan differs from the one that was stored."
+        same = "the same world gives the same plan."
+        paper.say(f"Round {number}: {same if result.agrees else differs}")
+        for line in (*result.notes, *(one.says for one in result.solved), *result.differences):
+            paper.say(f"  {line}")
 
-    document_or(
-        as_json,
-        lambda: {
-            "round": number, "agrees": result.agrees, "differences": list(result.differences),
-        },
-        drawn,
-    )  # fmt: skip
+    document_or(as_json, lambda: replay_keys(result), drawn)
     return Exit.DONE if result.agrees else Exit.TROUBLE
 
 

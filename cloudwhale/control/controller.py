@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from cloudwhale.control.answers import Noted
 from cloudwhale.control.arrivals import Found
 from cloudwhale.control.effects import Effects, Key, Result
 from cloudwhale.control.executor import Executor, Posted, SecretUnusable
@@ -25,7 +26,14 @@ from cloudwhale.planning.decided import events_of
 from cloudwhale.planning.planner import Policies, plan
 from cloudwhale.planning.queue import earliest
 from cloudwhale.planning.stirring import judged_at, stir
-from cloudwhale.spi.errors import CloudwhaleError, Denied, PriceMoved, StaleWorld, TryAnother
+from cloudwhale.spi.errors import (
+    CloudwhaleError,
+    Denied,
+    PriceMoved,
+    QuotaExceeded,
+    StaleWorld,
+    TryAnother,
+)
 from cloudwhale.spi.store import Store
 
 GAP_S: Seconds = 60.0  # a controller whose tick is due for so long has heard nobody
@@ -99,7 +107,7 @@ class Controller:
         world = replace(
             world,
             sightings=self._watcher.sightings(world, now),
-            offers=self._watcher.offers.open(now),
+            offers=self._watcher.offers.open(now, world.rentals.values()),
         )
         if self._watcher.is_informed and self._is_due(world):
             self._decide(world)
@@ -221,6 +229,8 @@ class Controller:
                 offer = hired.offer_of(name)
                 if verb == LAUNCH and isinstance(result.error, PriceMoved):
                     offers.moved(offer)
+                elif verb == LAUNCH and isinstance(result.error, QuotaExceeded):
+                    offers.exhaust(offer, now, hired.rentals)
                 elif verb == LAUNCH and isinstance(result.error, TryAnother | Denied):
                     offers.block(offer, now)
                 return hired.refused(name, verb, result.error)
@@ -270,13 +280,12 @@ class Controller:
         return False
 
     def _decide(self, world: World) -> None:
-        decide = self._chosen.decide
-        made = plan(world, self._chosen.policies) if decide is None else decide(world)
+        made, asked = self._planned(world)
         self.rounds += 1
         settled_at = world.version
         if made.steps and not self._is_refused(made, world):
             try:
-                self._record(made, world)
+                self._record(made, world, asked)
             except StaleWorld:
                 return  # somebody wrote meanwhile: the next tick plans for the newer world
             settled_at = _version_after(made, world)
@@ -287,6 +296,15 @@ class Controller:
         self._planned_with = world.sightings
         self._planned_offers = world.offers
         self._planned_version = settled_at
+
+    def _planned(self, world: World) -> tuple[p.Plan, Noted | None]:
+        """Return the plan, and what its rent policy was asked."""
+        chosen = self._chosen
+        if chosen.decide is not None:
+            return chosen.decide(world), None
+        rent = chosen.policies.rent
+        asked = None if rent is None else Noted(rent)
+        return plan(world, replace(chosen.policies, rent=asked)), asked
 
     def _shun(self, made: p.Plan, now: Instant) -> None:
         """Take no more of what has just failed to boot, for a while."""
@@ -302,7 +320,7 @@ class Controller:
         self.incident = says
         return bool(faults)
 
-    def _record(self, made: p.Plan, world: World) -> None:
+    def _record(self, made: p.Plan, world: World, asked: Noted | None) -> None:
         """Store the round before anything is done; effects alone need no more than the epoch."""
         events = events_of(made, world.now)
         if not events:
@@ -321,6 +339,7 @@ class Controller:
             offers=self._watcher.offers.text,
             wait=self._chosen.wait,
             rent=self._chosen.rent,
+            answers="" if asked is None else asked.text(),
             plan=made,
         )
         self._store.record(round_, events, epoch=self.epoch)

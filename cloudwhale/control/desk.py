@@ -1,7 +1,7 @@
 """What every command works at: settings, store, mailbox, key, this host's machines."""
 
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import TracebackType
@@ -9,6 +9,7 @@ from typing import Self
 
 from cloudwhale import plugins
 from cloudwhale.clock import SystemClock
+from cloudwhale.control.guarded import guarded
 from cloudwhale.control.store import open_store
 from cloudwhale.control.store.opening import database_url
 from cloudwhale.host import Counted, HostOptions, as_arguments, facts
@@ -16,7 +17,9 @@ from cloudwhale.mailbox.objects import StoreObjects, open_objects
 from cloudwhale.planning.planner import Policies
 from cloudwhale.planning.rules import Patience, Rules
 from cloudwhale.settings import Settings
+from cloudwhale.spi.clock import Clock
 from cloudwhale.spi.provider import Provider
+from cloudwhale.spi.renting import Rent
 from cloudwhale.spi.store import Store
 
 
@@ -98,14 +101,18 @@ def patience(settings: Settings) -> Patience:
     return Patience(attempt_lease_s=settings.attempt_lease_s, clock_skew_s=settings.clock_skew_s)
 
 
-def policies(settings: Settings) -> Policies:
-    """Return the policies that the settings name; raise SettingsError for an unknown one."""
+def policies(settings: Settings, clock: Clock | None = None) -> Policies:
+    """Return the policies that the settings name; raise SettingsError for an unknown one.
+
+    With a clock: a choice of machines that takes too long gives way to a simpler one. Simulations
+    give none, so that the same world gives the same plan however busy the host is.
+    """
     order = plugins.load(plugins.ORDERS, settings.order)()
     return Policies(
         order=order,
         score=plugins.load(plugins.SCORES, settings.score)(),
         wait=plugins.load(plugins.WAITS, settings.wait)(),
-        rent=plugins.load(plugins.RENTS, settings.rent)(),
+        rent=_rent(settings, clock),
         rules=Rules(
             patience=patience(settings),
             weights=settings.weights,
@@ -123,3 +130,8 @@ def policies(settings: Settings) -> Policies:
             value_usd_h=settings.value_usd_h,
         ),
     )
+
+
+def _rent(settings: Settings, clock: Clock | None) -> Rent:
+    make: Callable[..., Rent] = plugins.load(plugins.RENTS, settings.rent)
+    return make() if clock is None else guarded(make, clock, settings.rent_patience_s)

@@ -203,7 +203,7 @@ def _controller(
         timeline=Timeline(desk.clock, not_before=_newest_at(desk.store)),
     )
     chosen = Chosen(
-        desks.policies(settings), settings.order, settings.score, settings.seed,
+        desks.policies(settings, desk.clock), settings.order, settings.score, settings.seed,
         desks.node_name(settings), wait=settings.wait, rent=settings.rent,
     )  # fmt: skip
     return Controller(parts, chosen, epoch)

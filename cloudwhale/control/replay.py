@@ -3,15 +3,19 @@
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 from cloudwhale import plugins
+from cloudwhale.control.answers import Remembered, read_json
 from cloudwhale.control.desk import Desk
-from cloudwhale.control.offers import read_json
+from cloudwhale.control.offers import read_json as read_offers
+from cloudwhale.control.solved import Solved, solved_again
 from cloudwhale.model.plan import Plan, Round
 from cloudwhale.model.world import Sighting, World
 from cloudwhale.planning.planner import Policies, plan
 from cloudwhale.planning.rules import Rules
 from cloudwhale.spi.errors import CloudwhaleError
+from cloudwhale.spi.renting import Rent
 from cloudwhale.spi.store import Store
 
 
@@ -22,31 +26,69 @@ class ReplayResult:
     round: Round
     agrees: bool
     differences: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    """What should be known of it, whether or not it agrees."""
+    solved: tuple[Solved, ...] = ()
+    """What was chosen for each payer then and now, where it was solved again."""
 
 
-def replay(desk: Desk, number: int) -> ReplayResult:
-    """Make the plan of a stored round again and compare; raise CloudwhaleError if unknown."""
+@dataclass(frozen=True, slots=True)
+class Again:
+    """A plan that was made again."""
+
+    plan: Plan
+    unknown: tuple[tuple[str, ...], ...] = ()
+    """The jobs of each problem of renting that no stored answer belongs to."""
+
+
+def replay(desk: Desk, number: int, *, resolve: bool = False) -> ReplayResult:
+    """Make the plan of a stored round again and compare; raise CloudwhaleError if unknown.
+
+    What was to be rented is taken as it was answered then; with `resolve` it is solved again.
+    """
     stored = desk.store.round(number)
     if stored is None:
         raise CloudwhaleError(
             f"there is no round {number}", "`cloudwhale explain JOB` prints the rounds of a job."
         )
-    again = plan_again(desk.store, stored)
-    same = again.model_dump_json() == stored.plan.model_dump_json()
-    differences = () if same else tuple(_differences(stored.plan, again))
-    return ReplayResult(stored, same, differences)
+    again = made_again(desk.store, stored, resolve=resolve)
+    same = again.plan.model_dump_json() == stored.plan.model_dump_json()
+    return ReplayResult(
+        round=stored,
+        agrees=same,
+        differences=() if same else tuple(_differences(stored.plan, again.plan)),
+        notes=tuple(_notes(again)),
+        solved=solved_again(stored.plan, again.plan) if resolve else (),
+    )
 
 
 def plan_again(store: Store, stored: Round) -> Plan:
     """Return the plan that today's code makes of the world of a stored round."""
+    return made_again(store, stored).plan
+
+
+def made_again(store: Store, stored: Round, *, resolve: bool = False) -> Again:
+    """Return the plan that today's code makes of the world of a stored round.
+
+    With the answers that are stored, unless it is to be solved again; a round of an older program
+    has none, and is solved again too.
+    """
+    answers = () if resolve else read_json(stored.answers)
+    told = Remembered(answers, partial(_rent, stored.rent)) if answers else None
     policies = Policies(
         order=plugins.load(plugins.ORDERS, stored.order)(),
         score=plugins.load(plugins.SCORES, stored.score)(),
         rules=Rules.model_validate_json(stored.settings),
         wait=plugins.load(plugins.WAITS, stored.wait)() if stored.wait else None,
-        rent=plugins.load(plugins.RENTS, stored.rent)() if stored.rent else None,
+        rent=told or (_rent(stored.rent) if stored.rent else None),
     )
-    return plan(world_of(store, stored), policies)
+    made = plan(world_of(store, stored), policies)
+    return Again(made, () if told is None else tuple(told.unknown))
+
+
+def _rent(name: str) -> Rent:
+    made: Rent = plugins.load(plugins.RENTS, name)()
+    return made
 
 
 def world_of(store: Store, stored: Round) -> World:
@@ -56,8 +98,17 @@ def world_of(store: Store, stored: Round) -> World:
         store.world_at(stored.version, stored.now),
         seed=stored.seed,
         sightings={name: Sighting.model_validate(row) for name, row in rows.items()},
-        offers=read_json(stored.offers),
+        offers=read_offers(stored.offers),
     )
+
+
+def _notes(again: Again) -> Iterator[str]:
+    for jobs in again.unknown:
+        more = f" and {len(jobs) - 3} more" if len(jobs) > 3 else ""
+        yield (
+            f"no stored answer belongs to the problem of renting for {', '.join(jobs[:3])}{more}: "
+            "this program asks something else than the one that planned it, and it was solved again"
+        )
 
 
 def _differences(old: Plan, new: Plan) -> Iterator[str]:

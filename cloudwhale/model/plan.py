@@ -153,6 +153,8 @@ class Join(Wire):
     rental: Rental
     """With the job among those that it is rented for."""
     job: str
+    projects: dict[str, MicroUsd] = {}
+    """What the account of its project sets aside for that; in the rental's sums already."""
     reason: Reason
 
 
@@ -324,4 +326,6 @@ class Round(Wire):
     """Empty: whoever fits may start."""
     rent: str = ""
     """Empty: nothing is rented."""
+    answers: str = ""
+    """What the rent policy answered, as JSON (`control/answers`); empty: nothing was asked."""
     plan: Plan
