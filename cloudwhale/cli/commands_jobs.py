@@ -73,11 +73,15 @@ def plan(
     no_checkpoint_ok: NoCheckpointOk = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show where jobs would go now and why; queues nothing.
+    """Show where jobs would go, what would be rented, and why; queues nothing.
 
-    Exit code 111 when one of them can run nowhere, 110 when a file is wrong.
+    With a budget: which machines, when each job runs there, its cost, what came second, what
+    forbids the cheaper thing, and how far from the cheapest possible the whole is.
+
+    Exit codes for the first job that could not be run: 111 nothing can run it, 112 over budget,
+    113 its deadline cannot be met. 110 when a file is wrong.
     """
-    from cloudwhale.cli.queueing import plan as do
+    from cloudwhale.cli.planning import plan as do
 
     raise typer.Exit(do(files, Wishes(budget, tuple(env or ()), (), no_checkpoint_ok), as_json))
 
@@ -133,7 +137,11 @@ def add_to(app: typer.Typer) -> None:
         )
     )(submit)
     app.command(
-        epilog=examples("cloudwhale plan train.yaml", "cloudwhale plan *.yaml --json | jq .jobs")
+        epilog=examples(
+            "cloudwhale plan train.yaml",
+            "cloudwhale plan examples/fleet.yaml --budget 50",
+            "cloudwhale plan *.yaml --json | jq .jobs",
+        )
     )(plan)
     app.command(
         epilog=examples("cloudwhale attach", "cloudwhale attach train", "cloudwhale attach RUN")

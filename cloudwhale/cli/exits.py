@@ -44,6 +44,8 @@ class WrongUsage(errors.CloudwhaleError):
 _BY_ERROR: tuple[tuple[type[errors.CloudwhaleError], Exit], ...] = (
     (Bug, Exit.BUG),
     (errors.NothingCanRunIt, Exit.NOTHING_CAN_RUN_IT),
+    (errors.OverBudget, Exit.OVER_BUDGET),
+    (errors.DeadlineImpossible, Exit.DEADLINE),
     (errors.SpecError, Exit.BAD_JOB_FILE),
     (errors.SettingsError, Exit.WRONG_USAGE),
     (WrongUsage, Exit.WRONG_USAGE),
@@ -58,6 +60,7 @@ _BY_REASON: dict[str, Exit] = {
     "soft-line": Exit.OVER_BUDGET,
     "would-strand-started-work": Exit.OVER_BUDGET,
     "deadline-passed": Exit.DEADLINE,
+    "too-late": Exit.DEADLINE,
     "retries-spent": Exit.RETRIES_SPENT,
 }
 

@@ -1,17 +1,17 @@
-"""A dry run's answer as a table and as a document."""
+"""A dry run's answer as a table of its jobs, with what has to be said below it."""
 
 import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from decimal import Decimal
 
-from cloudwhale.clock import iso
-from cloudwhale.control.preview import Preview, PreviewJob
+from cloudwhale.cli.plan_money import money_notes
+from cloudwhale.control.previewed import Preview, PreviewJob
 from cloudwhale.model.job import JobSpec
-from cloudwhale.model.units import usd
+from cloudwhale.model.reason import Code
 from cloudwhale.planning.durations import Expected
-from cloudwhale.reporting.figures import NOTHING, counted, money, span
+from cloudwhale.reporting.figures import NOTHING, cents, counted, hour, span
 from cloudwhale.reporting.sentences import array_words
 from cloudwhale.reporting.sheet import Cell, Column, Sheet, Tone, cells
 
@@ -24,15 +24,26 @@ GUESSES_MOST = 5
 STOPPED_NAMED = 5
 """So many jobs that would be stopped are named."""
 
-_WORDS: dict[str, tuple[str, Tone]] = {
+WORDS: dict[str, tuple[str, Tone]] = {
     "runs-now": ("runs now", "good"),
+    "rented": ("rented", "busy"),
     "waits": ("waits", "warn"),
+    "over-budget": ("over budget", "bad"),
+    "too-late": ("too late", "bad"),
     "impossible": ("impossible", "bad"),
 }
 
 
 _NUMBER = re.compile(r"(?<=[\w-])#\d+\b")
 """A dry run numbers jobs that have no id yet; people and programs know them by name."""
+
+
+_PARTS_OF_CENTS = re.compile(r"\b\d+\.\d{3,}(?= USD| of [\d.]+ USD| are| and)")
+
+
+def by_name(says: str) -> str:
+    """Return a sentence in which jobs have their names, and money whole cents."""
+    return _PARTS_OF_CENTS.sub(lambda found: cents(Decimal(found[0])), _NUMBER.sub("", says))
 
 
 @dataclass(slots=True)
@@ -52,25 +63,44 @@ class _Group:
 
 def plan_sheet(preview: Preview, specs: Sequence[JobSpec], said: Sequence[str] = ()) -> Sheet:
     """Show where each job would go; `specs` in the same order, `said`: sentences on their files."""
-    columns = (
-        Column("job"),
-        Column("now"),
-        Column("node"),
-        Column("devices"),
-        Column("expected", right=True, optional=True),
-        Column("runner-up", optional=True),
-        Column("why", gives_way=True),
-    )
     groups = _groups(preview.jobs, specs)
-    rows = tuple(_row(group) for group in groups[:ROWS_MOST])
-    return Sheet(columns, rows, notes=(*_notes(preview, groups[ROWS_MOST:]), *said))
+    notes = (*_notes(preview, groups[ROWS_MOST:]), *said)
+    if preview.machines:
+        rows = tuple(_rented_row(group, preview) for group in groups[:ROWS_MOST])
+        return Sheet(_RENTED, rows, notes=notes)
+    return Sheet(_PLAIN, tuple(_row(group) for group in groups[:ROWS_MOST]), notes=notes)
+
+
+_PLAIN = (
+    Column("job"),
+    Column("now"),
+    Column("node"),
+    Column("devices"),
+    Column("expected", right=True, optional=True),
+    Column("runner-up", optional=True),
+    Column("why", gives_way=True),
+)
+
+_RENTED = (
+    Column("job"),
+    Column("now"),
+    Column("where"),
+    Column("when"),
+    Column("usd", right=True),
+    Column("at worst", right=True, optional=True),
+    Column("company", on="pipe"),
+    Column("runner-up", on="pipe"),
+    Column("bound by", on="pipe"),
+    Column("why", on="pipe"),
+    Column("why, and what came second", gives_way=True, on="terminal"),
+)
 
 
 def _groups(jobs: Sequence[PreviewJob], specs: Sequence[JobSpec]) -> list[_Group]:
     """Put jobs of one name and fate together, where the first of them stood."""
     groups: dict[object, _Group] = {}
     for job, spec in zip(jobs, specs, strict=True):
-        fate = (job.name, job.state, job.node, job.devices, job.expected, job.reason)
+        fate = (job.name, job.state, job.node, job.devices, job.expected, job.reason, job.machine)
         if fate in groups:
             groups[fate].count += 1
         else:
@@ -80,17 +110,67 @@ def _groups(jobs: Sequence[PreviewJob], specs: Sequence[JobSpec]) -> list[_Group
 
 def _row(group: _Group) -> tuple[Cell, ...]:
     job = group.job
-    word, tone = _WORDS[job.state] if job.held_until is None else ("is held", "warn")
-    change = f"; {job.reason.change}" if job.reason.change and job.state != "runs-now" else ""
+    rival = job.runner_up
     return cells(
         group.label,
-        Cell(word, tone),
+        _now(job),
         job.node or NOTHING,
         ", ".join(job.devices) or NOTHING,
         f"{'~' if job.expected.is_guessed else ''}{span(job.expected.length_s)}",
-        job.runner_up or NOTHING,
-        Cell(_NUMBER.sub("", job.reason.says + change), "quiet"),
+        NOTHING if rival is None else f"{rival.where} {rival.says}",
+        Cell(why(job), "quiet"),
     )
+
+
+def _rented_row(group: _Group, preview: Preview) -> tuple[Cell, ...]:
+    job, now = group.job, preview.made_at
+    rival, binding = job.runner_up, job.binding
+    second = "" if rival is None else f"second: {rival.where}, {rival.says}"
+    bound = "" if binding is None else binding.says
+    told = why(job) if job.state != "rented" else ""
+    if job.reason.code is Code.WAITS_FOR_JOB:
+        second = ""
+    shown = [part for part in (company(job), told, bound, second) if part]
+    return cells(
+        group.label,
+        _now(job),
+        job.machine or job.node or NOTHING,
+        _when(job, now),
+        NOTHING if job.cost is None else cents(job.cost),
+        NOTHING if job.worst is None else cents(job.worst),
+        company(job) or NOTHING,
+        NOTHING if rival is None else f"{rival.where}, {rival.says}",
+        NOTHING if binding is None else f"{binding.code}: {binding.says}",
+        why(job),
+        Cell("; ".join(shown), "quiet"),
+    )
+
+
+def _now(job: PreviewJob) -> Cell:
+    word, tone = WORDS[job.state] if job.held_until is None else ("is held", "warn")
+    return Cell(word, tone)
+
+
+def why(job: PreviewJob) -> str:
+    """Say why a job goes where it goes, and what would change it."""
+    settled = job.state in ("runs-now", "rented")
+    change = f"; {job.reason.change}" if job.reason.change and not settled else ""
+    return by_name(job.reason.says + change)
+
+
+def company(job: PreviewJob) -> str:
+    """Say whom a job comes after, and beside whom it runs, on its machine."""
+    after = f"after {job.after}" if job.after else ""
+    others = len(job.beside) - 2
+    more = f" and {others} more" if others > 0 else ""
+    beside = f"beside {', '.join(job.beside[:2])}{more}" if job.beside else ""
+    return ", ".join(part for part in (after, beside) if part)
+
+
+def _when(job: PreviewJob, now: float) -> str:
+    if job.starts_at is None or job.ends_at is None:
+        return NOTHING
+    return f"{hour(job.starts_at, now)} to {hour(job.ends_at, now)}"
 
 
 def _notes(preview: Preview, left: Sequence[_Group]) -> list[str]:
@@ -98,7 +178,7 @@ def _notes(preview: Preview, left: Sequence[_Group]) -> list[str]:
     if left:
         counts: Counter[str] = Counter()
         for group in left:
-            counts[_WORDS[group.job.state][0]] += group.count
+            counts[WORDS[group.job.state][0]] += group.count
         each = ", ".join(f"{count:,} {word}" for word, count in sorted(counts.items()))
         notes.append(f"and {counted(counts.total(), 'job')} more: {each}")
     notes += _guesses(preview.jobs)
@@ -106,15 +186,7 @@ def _notes(preview: Preview, left: Sequence[_Group]) -> list[str]:
         first = ", ".join(preview.gives_way[:STOPPED_NAMED])
         more = len(preview.gives_way) - STOPPED_NAMED
         notes.append(f"gives way, checkpoint first: {first}{f' and {more} more' * (more > 0)}")
-    bound = f" of a budget of {money(preview.budget_usd)}" if preview.budget_usd is not None else ""
-    if preview.machines:
-        notes.append(
-            f"rents {counted(len(preview.machines), 'machine')} for {money(preview.cost_usd)}, "
-            f"{money(preview.worst_case_usd)} at worst{bound}"
-        )
-    else:
-        notes.append(f"nothing is rented: 0.00 USD{bound}")
-    return notes
+    return [*notes, *money_notes(preview)]
 
 
 def _guesses(jobs: Sequence[PreviewJob]) -> list[str]:
@@ -135,33 +207,3 @@ def _basis(expected: Expected) -> str:
             return f"the median of {counted(expected.samples, 'run')} of that project"
         case _:
             return "what is taken when nothing is known"
-
-
-def plan_keys(preview: Preview) -> dict[str, Any]:
-    """Return the document that `plan --json` prints; money in dollars."""
-    return {
-        "jobs": [_job_keys(job) for job in preview.jobs],
-        "machines": list(preview.machines),
-        "cost_usd": usd(preview.cost_usd),
-        "bound_usd": usd(preview.bound_usd),
-        "gap": preview.gap,
-        "one_each_usd": usd(preview.one_each_usd),
-        "worst_case_usd": usd(preview.worst_case_usd),
-        "budget_usd": None if preview.budget_usd is None else usd(preview.budget_usd),
-    }
-
-
-def _job_keys(job: PreviewJob) -> dict[str, Any]:
-    keys = job.model_dump(exclude={"reason", "expected", "held_until"})
-    expected = {
-        "expected_s": job.expected.length_s,
-        "guessed": job.expected.is_guessed,
-        "guessed_from": job.expected.source if job.expected.is_guessed else None,
-        "guessed_from_runs": job.expected.samples,
-    }
-    return {
-        **keys,
-        **expected,
-        "held_until": iso(job.held_until),
-        "reason": {"code": job.reason.code, "says": _NUMBER.sub("", job.reason.says)},
-    }

@@ -1,68 +1,31 @@
-"""From job files to queued jobs: read, dry run, submit; and the commands that do no more."""
+"""From job files to queued jobs, and the command that does no more."""
 
 import base64
 import getpass
 import os
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from cloudwhale.cli.exits import Exit
 from cloudwhale.cli.holders import say_who_works
 from cloudwhale.cli.looking import desk_here
-from cloudwhale.cli.output import Paper, emit, say, stdout_paper
-from cloudwhale.cli.plan_view import plan_keys, plan_sheet
-from cloudwhale.cli.spots import in_its_place, spot_of_job
+from cloudwhale.cli.output import emit, say
+from cloudwhale.cli.planning import Sheaf, dry_run, read
+from cloudwhale.cli.refusing import refuse_impossible
+from cloudwhale.cli.spots import in_its_place
 from cloudwhale.cli.wishes import Wishes
 from cloudwhale.clock import SystemClock
 from cloudwhale.control.desk import Desk
-from cloudwhale.control.intake import JobFile, read_jobs
-from cloudwhale.control.preview import Preview, preview
 from cloudwhale.control.submission import Origin
 from cloudwhale.control.submission import submit as submit_jobs
 from cloudwhale.model.run import Run
-from cloudwhale.model.units import Instant
 from cloudwhale.reporting.figures import counted
-from cloudwhale.spi.errors import NothingCanRunIt, NotThere
+from cloudwhale.spi.errors import NotThere
 from cloudwhale.spi.store import JobQuery
 
 ID_LENGTH = 6
 ID_BYTES = 4  # 32 bits hold six characters of five bits each
-
-
-@dataclass(frozen=True, slots=True)
-class Sheaf:
-    """A job file that was read, and where it lies."""
-
-    path: Path
-    file: JobFile
-
-
-def read(path: Path, wishes: Wishes, now: Instant) -> Sheaf:
-    """Read a job file; raise SpecError with its line."""
-    return Sheaf(path, read_jobs(path, now=now, overrides=wishes.overrides()))
-
-
-def dry_run(desk: Desk, sheaf: Sheaf) -> Preview:
-    """Return where a file's jobs would go now."""
-    made = preview(desk, sheaf.file.specs, desk.clock.now())
-    return made.but(budget_usd=sheaf.file.budget)
-
-
-def refuse_impossible(made: Preview, sheaf: Sheaf) -> None:
-    """Raise NothingCanRunIt when a job could never run on what there is."""
-    for job in made.jobs:
-        if job.state == "impossible":
-            spot = spot_of_job(sheaf.path, job.name)
-            change = job.reason.change
-            raise NothingCanRunIt(
-                f"{job.name} can run nowhere: {job.reason.says}",
-                f"What would change it: {change}" if change else "See `cloudwhale nodes`.",
-                file=str(sheaf.path),
-                line=spot.line if spot else None,
-                column=spot.column if spot else None,
-            )
 
 
 def queue(desk: Desk, sheaf: Sheaf) -> Run:
@@ -121,27 +84,3 @@ def _run_keys(desk: Desk, run: Run) -> dict[str, object]:
         "files": list(run.files),
         "jobs": [{"id": job.id, "name": job.spec.name} for job in reversed(jobs)],
     }
-
-
-def plan(paths: Sequence[Path], wishes: Wishes, as_json: bool) -> int:
-    """Show where the jobs of some files would go, planned together."""
-    now = SystemClock().now()
-    sheaves = [read(path, wishes, now) for path in paths]
-    specs = [spec for sheaf in sheaves for spec in sheaf.file.specs]
-    with desk_here() as desk:
-        made = preview(desk, specs, now)
-    bounds = [sheaf.file.budget for sheaf in sheaves if sheaf.file.budget is not None]
-    made = made.but(budget_usd=sum(bounds) if bounds else None)
-    if as_json:
-        emit(plan_keys(made))
-    else:
-        show_plan(stdout_paper(), made, sheaves)
-    impossible = any(job.state == "impossible" for job in made.jobs)
-    return Exit.NOTHING_CAN_RUN_IT if impossible else Exit.DONE
-
-
-def show_plan(paper: Paper, made: Preview, sheaves: Sequence[Sheaf]) -> None:
-    """Show a plan with what has to be said of the files."""
-    specs = [spec for sheaf in sheaves for spec in sheaf.file.specs]
-    said = [note for sheaf in sheaves for note in (*sheaf.file.notes, *sheaf.file.later)]
-    paper.sheet(plan_sheet(made, specs, tuple(dict.fromkeys(said))))

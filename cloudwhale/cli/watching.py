@@ -14,13 +14,17 @@ from cloudwhale.cli.finding import one_run, work_is_left
 from cloudwhale.cli.following import Follower, Outcome, scene
 from cloudwhale.cli.interrupts import Interrupts
 from cloudwhale.cli.output import emit, stderr_paper, stdout_paper
+from cloudwhale.cli.plan_money import short
+from cloudwhale.cli.planning import Sheaf, dry_run, read, show_plan
 from cloudwhale.cli.presence import agrees
-from cloudwhale.cli.queueing import Sheaf, dry_run, queue, read, refuse_impossible, show_plan
+from cloudwhale.cli.queueing import queue
+from cloudwhale.cli.refusing import refuse_impossible
 from cloudwhale.cli.turns import in_turn
 from cloudwhale.cli.view import PlainView, View
 from cloudwhale.cli.wishes import RunOptions
 from cloudwhale.control.desk import Desk, open_desk
 from cloudwhale.control.host import ControllerHost, leave_controller_behind
+from cloudwhale.control.previewed import Preview
 from cloudwhale.control.store import turn_lock
 from cloudwhale.model.job import Job, JobState
 from cloudwhale.model.run import Run
@@ -91,7 +95,7 @@ class Watch:
         made = dry_run(desk, sheaf)
         show_plan(self._paper, made, [sheaf])
         refuse_impossible(made, sheaf)
-        if not options.yes and not agrees(_question(len(made.jobs))):
+        if not options.yes and not agrees(question(made)):
             self._paper.say("Nothing was submitted.")
             return None
         return self._queued(sheaf, options)
@@ -161,8 +165,14 @@ class Watch:
                 self._paper.say(f"{job.id} is parked. What would change it: {job.reason.change}")
 
 
-def _question(jobs: int) -> str:
-    return "Run this job?" if jobs == 1 else f"Run these {jobs:,} jobs?"
+def question(made: Preview) -> str:
+    """Return what is asked before a run begins, with the most that it can cost."""
+    jobs = len(made.jobs)
+    asked = "Run this job" if jobs == 1 else f"Run these {jobs:,} jobs"
+    if not made.machines:
+        return f"{asked}?"
+    of = "" if made.budget_usd is None else f" of {short(made.budget_usd)}"
+    return f"{asked} for {short(made.cost_usd)}, at most {short(made.worst_case_usd)}{of}?"
 
 
 def unfinished(desk: Desk, sheaf: Sheaf) -> Run | None:

@@ -1,134 +1,223 @@
-"""A dry run: where the next round would put some jobs, without storing or starting anything."""
+"""A dry run: what the next round would do with some jobs, without storing or starting anything."""
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Literal
+from dataclasses import dataclass, replace
 
 from cloudwhale.control import desk as desks
+from cloudwhale.control.preview_machines import Rented, rented
+from cloudwhale.control.preview_money import least_budgets, more_of
+from cloudwhale.control.preview_rivals import Choices
+from cloudwhale.control.previewed import Preview as Preview
+from cloudwhale.control.previewed import PreviewJob as PreviewJob
+from cloudwhale.control.previewed import Rival, State
 from cloudwhale.control.recounted import recounted
 from cloudwhale.control.submission import FILE_ORDER_S
+from cloudwhale.control.supply import NO_SUPPLY, Supply
+from cloudwhale.control.trying import Part, Trial
 from cloudwhale.model import plan as p
-from cloudwhale.model.job import Job, JobSpec
-from cloudwhale.model.node import Node
+from cloudwhale.model.job import Job
+from cloudwhale.model.node import Node, NodeState
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.units import NOTHING, Instant, MicroUsd
-from cloudwhale.model.value import Value
-from cloudwhale.model.world import Sighting, World
-from cloudwhale.planning.durations import Durations, Expected
-from cloudwhale.planning.planner import plan
+from cloudwhale.model.world import Account, Sighting, World
+from cloudwhale.planning.releases import run_s
 
-
-class PreviewJob(Value):
-    """Where one job would go."""
-
-    name: str
-    project: str
-    state: Literal["runs-now", "waits", "impossible"]
-    node: str | None
-    devices: tuple[str, ...]
-    reason: Reason
-    expected: Expected
-    """How long it is expected to run, on its reference GPU."""
-    runner_up: str | None
-    """The best place that lost, with its score."""
-    held_until: Instant | None = None
-    """It fits somewhere and is held back for a better place, no longer than this."""
-
-
-class Preview(Value):
-    """What would happen if the jobs were submitted now."""
-
-    jobs: tuple[PreviewJob, ...]
-    gives_way: tuple[str, ...] = ()
-    """Ids of running jobs that would be stopped for others, checkpoint first."""
-    machines: tuple[str, ...] = ()
-    """Machines that would be rented."""
-    cost_usd: MicroUsd = NOTHING
-    bound_usd: MicroUsd = NOTHING
-    gap: float = 0.0
-    one_each_usd: MicroUsd = NOTHING
-    worst_case_usd: MicroUsd = NOTHING
-    budget_usd: MicroUsd | None = None
-
-
-def preview(desk: desks.Desk, specs: Sequence[JobSpec], now: Instant) -> Preview:
-    """Plan the jobs together with all that waits and runs; change nothing."""
-    world = _with_this_host(desk, desk.store.world(now))
-    jobs = _as_jobs(specs, now)
-    world = replace(world, jobs={**world.jobs, **{job.id: job for job in jobs}})
-    made = plan(world, desks.policies(desk.settings))
-    decisions = {decision.job: decision for decision in made.decisions}
-    durations = Durations(world.durations)
-    fates = {step.job: step for step in made.steps if isinstance(step, _FATES)}
-    return Preview(
-        jobs=tuple(
-            _one(job, fates[job.id], decisions.get(job.id), durations.of(job.spec)) for job in jobs
-        ),
-        gives_way=tuple(
-            step.job
-            for step in made.steps
-            if isinstance(step, p.AskToStop) and step.wish == "give-way"
-        ),
-        budget_usd=None,
-    )
-
+MONEY = frozenset({Code.OVER_BUDGET, Code.SOFT_LINE, Code.WOULD_STRAND_STARTED_WORK})
 
 _FATES = (p.Place, p.Hold, p.GiveUp, p.Park, p.Explain)
 Fate = p.Place | p.Hold | p.GiveUp | p.Park | p.Explain
 
 
-def _with_this_host(desk: desks.Desk, world: World) -> World:
-    """Add this host as its provider describes it, where its agent has not said so itself."""
+def preview(
+    desk: desks.Desk, parts: Sequence[Part], now: Instant, supply: Supply = NO_SUPPLY
+) -> Preview:
+    """Plan the jobs together with all that waits and runs; change nothing.
+
+    Each part is paid for by its own budget, and shares machines with no other.
+    """
+    trial = _trial(desk, parts, now, supply)
+    made = trial.plan()
+    choices = Choices(trial, made, supply)
+    return _Previewing(trial, made, choices, rented(trial, made)).preview(supply)
+
+
+def _trial(desk: desks.Desk, parts: Sequence[Part], now: Instant, supply: Supply) -> Trial:
+    world = with_this_host(desk, desk.store.world(now))
+    jobs: list[Job] = []
+    accounts = dict(world.accounts)
+    for part in parts:
+        jobs += _as_jobs(part, len(jobs), now)
+        accounts[part.payer] = Account(
+            payer=part.payer, limit=part.budget, soft=desk.settings.budget_soft_share
+        )
+    world = replace(
+        world,
+        jobs={**world.jobs, **{job.id: job for job in jobs}},
+        accounts=accounts,
+        offers=supply.offers,
+        seed=desk.settings.seed,
+    )
+    return Trial(world, tuple(jobs), tuple(parts), desks.policies(desk.settings))
+
+
+def with_this_host(desk: desks.Desk, world: World) -> World:
+    """Add this host as its provider describes it, as it will be when its agent was started."""
     nodes = dict(world.nodes)
     for name, provider in desks.providers(desk.settings).items():
         for machine in provider.machines():
             known = nodes.get(machine.node)
             if known is not None:
-                nodes[machine.node] = recounted(known, machine, name)
+                nodes[machine.node] = _awake(recounted(known, machine, name))
             elif machine.facts is not None:
-                nodes[machine.node] = Node(id=machine.node, facts=machine.facts, provider=name)
+                nodes[machine.node] = Node(
+                    id=machine.node, facts=machine.facts, provider=name, state=NodeState.READY
+                )
     sightings = {name: Sighting(node=name, heard_at=world.now) for name in nodes}
     return replace(world, nodes=nodes, sightings=sightings)
 
 
-def _as_jobs(specs: Sequence[JobSpec], now: Instant) -> list[Job]:
+def _awake(node: Node) -> Node:
+    """Return a node of this host as it is once the controller has started its agent."""
+    asleep = node.state in (NodeState.EXPECTED, NodeState.LOST)
+    return node.but(state=NodeState.READY) if asleep and not node.drained else node
+
+
+def _as_jobs(part: Part, before: int, now: Instant) -> list[Job]:
+    """Return jobs as they would be stored; `before`: how many those of other files are."""
     ids: dict[str, list[str]] = {}
-    for number, spec in enumerate(specs):
+    for number, spec in enumerate(part.specs, before):
         ids.setdefault(spec.name, []).append(f"{spec.name}#{number}")
     return [
         Job(
             id=f"{spec.name}#{number}",
-            run="preview",
+            run=part.payer,
             # Secrets are sealed at submit; a place that cannot take them yet is not a refusal.
             spec=spec.but(secrets=()),
             submitted_at=now + number * FILE_ORDER_S,
             after=tuple(other for name in spec.after for other in ids.get(name, ())),
         )
-        for number, spec in enumerate(specs)
+        for number, spec in enumerate(part.specs, before)
     ]
 
 
-def _one(job: Job, fate: Fate, decision: p.Decision | None, expected: Expected) -> PreviewJob:
-    rivals = decision.rivals if decision is not None else ()
-    place = fate.placement if isinstance(fate, p.Place) else None
-    return PreviewJob(
-        name=job.spec.name,
-        project=job.spec.project,
-        state=_state(fate),
-        node=place.node if place is not None else None,
-        devices=place.devices if place is not None else (),
-        reason=fate.reason,
-        expected=expected,
-        runner_up=f"{rivals[0].placement.node} ({rivals[0].total:.3f})" if rivals else None,
-        held_until=fate.until if isinstance(fate, p.Hold) else None,
-    )
+@dataclass(frozen=True, slots=True)
+class _Previewing:
+    """Puts together what a plan comes to for some jobs."""
 
+    trial: Trial
+    made: p.Plan
+    choices: Choices
+    rented: Rented
 
-def _state(fate: Fate) -> Literal["runs-now", "waits", "impossible"]:
-    if isinstance(fate, p.Place):
-        return "runs-now"
-    if isinstance(fate, p.Hold):
-        return "waits"
-    if isinstance(fate, p.Explain) and fate.reason.code is not Code.NOTHING_FITS:
-        return "waits"
-    return "impossible"
+    def preview(self, supply: Supply) -> Preview:
+        jobs = self._jobs()
+        budgets = [part.budget for part in self.trial.parts if part.budget is not None]
+        lacking = any(job.reason.code in MONEY for job in jobs)
+        machines = self.rented.machines
+        return Preview(
+            jobs=jobs,
+            gives_way=tuple(
+                step.job
+                for step in self.made.steps
+                if isinstance(step, p.AskToStop) and step.wish == "give-way"
+            ),
+            machines=machines,
+            cost_usd=MicroUsd(sum(one.cost for one in machines)),
+            bound_usd=self.rented.bound,
+            gap=self.rented.gap,
+            one_each_usd=self.rented.one_each,
+            worst_case_usd=MicroUsd(sum(one.worst for one in machines)),
+            budget_usd=MicroUsd(sum(budgets)) if budgets else None,
+            more=more_of(self.trial, self.made) if lacking and budgets else None,
+            least_budget_usd=least_budgets(self.trial, self.made) if lacking else None,
+            can_launch=supply.can_launch or not machines,
+            is_simpler=self.rented.is_simpler,
+            prices=supply.notes if supply.offers or supply.barred else (),
+            made_at=self.trial.world.now,
+        )
+
+    def _jobs(self) -> tuple[PreviewJob, ...]:
+        decisions = {decision.job: decision for decision in self.made.decisions}
+        fates = {step.job: step for step in self.made.steps if isinstance(step, _FATES)}
+        return tuple(
+            self._one(job, fates.get(job.id), decisions.get(job.id)) for job in self.trial.jobs
+        )
+
+    def _one(self, job: Job, fate: Fate | None, decision: p.Decision | None) -> PreviewJob:
+        seat = self.rented.seats.get(job.id)
+        reason = fate.reason if fate is not None else None
+        if seat is not None:
+            reason = seat.reason
+        assert reason is not None, "a round says something of every job that is new"
+        state = "rented" if seat is not None else self._state(job, fate)
+        made = PreviewJob(
+            name=job.spec.name,
+            project=job.spec.project,
+            state=state,
+            node=None,
+            devices=(),
+            reason=reason,
+            expected=self.trial.durations.of(job.spec),
+            runner_up=None,
+        )
+        if seat is not None:
+            return made.but(
+                **seat.fields,
+                runner_up=self.choices.runner_up(job, seat),
+                binding=self.choices.binding(job, seat),
+            )
+        if isinstance(fate, p.Place):
+            return self._here(made, job, fate, decision)
+        held_until = fate.until if isinstance(fate, p.Hold) else None
+        too_late = self._too_late(job, state)
+        if too_late is not None:
+            made = made.but(reason=too_late)
+        if state == "impossible" and (miss := self.choices.miss(job)) is not None:
+            made = made.but(reason=reason.but(says=f"{reason.says}; {miss}"))
+        return made.but(held_until=held_until, runner_up=self.choices.instead(job))
+
+    def _here(
+        self, made: PreviewJob, job: Job, fate: p.Place, decision: p.Decision | None
+    ) -> PreviewJob:
+        place = fate.placement
+        free = self.trial.empty[place.node]
+        now = self.trial.world.now
+        ends_at = now + run_s(job, place, free, self.trial.durations)
+        rivals = decision.rivals if decision is not None else ()
+        runner_up = self.choices.instead(job)
+        if rivals:
+            node, total = rivals[0].placement.node, rivals[0].total
+            runner_up = Rival(where=node, says=f"scores {total:.3f}")
+        here = made.but(
+            node=place.node,
+            devices=place.devices,
+            runner_up=runner_up,
+            starts_at=now,
+            ends_at=ends_at,
+            cost=NOTHING,
+        )
+        too_late = self._too_late(job, made.state)
+        return here if too_late is None else here.but(state="too-late", reason=too_late)
+
+    def _state(self, job: Job, fate: Fate | None) -> State:
+        if isinstance(fate, p.Place):
+            return "runs-now"
+        code = fate.reason.code if fate is not None else None
+        if code is Code.DEADLINE_PASSED or self._too_late(job, "waits") is not None:
+            return "too-late"
+        if isinstance(fate, p.Hold) or job.id in self.choices.at_home:
+            return "waits"
+        if code in MONEY:
+            return "over-budget"
+        if code is Code.TOO_LATE:
+            return "too-late"
+        if isinstance(fate, p.Explain) and code is not Code.NOTHING_FITS:
+            return "waits"
+        return "impossible"
+
+    def _too_late(self, job: Job, state: State) -> Reason | None:
+        """Return why nothing at all could have done a job by its deadline; None: something could.
+
+        Not of one whose length nobody knows: a guess refuses nothing.
+        """
+        return None if state == "impossible" else self.choices.too_late(job)

@@ -25,6 +25,12 @@ def dollars(amount: MicroUsd | Decimal) -> str:
     return f"{cents if cents == exact else exact:f}"
 
 
+def cents(amount: MicroUsd | Decimal) -> str:
+    """Return an amount without its unit, rounded to cents; `<0.01` for what is less than one."""
+    exact = amount if isinstance(amount, Decimal) else usd(amount)
+    return "<0.01" if 0 < exact < Decimal("0.01") else f"{exact:,.2f}"
+
+
 def span(length_s: Seconds | None) -> str:
     """Return a length of time in at most two units: `0.4 s`, `42 s`, `3 min 05 s`, `2 h 10 min`."""
     if length_s is None:
@@ -87,6 +93,19 @@ def moment(at: Instant | None, now: Instant) -> str:
     if there.date() == here.date():
         return there.strftime("%H:%M:%S")
     return there.strftime("%d %b %H:%M" if there.year == here.year else "%d %b %Y")
+
+
+def hour(at: Instant, now: Instant) -> str:
+    """Return a time of day to the minute, `14:05`; `14:05 +2d` when it is two days ahead."""
+    there = datetime.fromtimestamp(at, UTC).astimezone()
+    days = (there.date() - datetime.fromtimestamp(now, UTC).astimezone().date()).days
+    return f"{there:%H:%M}" + (f" {days:+d}d" if days else "")
+
+
+def roughly(length_s: Seconds) -> str:
+    """Return a length of time to the minute: `52 min`, `2 h 10 min`."""
+    minutes = max(1, round(length_s / MINUTE_S))
+    return f"{minutes} min" if minutes < 60 else span(minutes * MINUTE_S)
 
 
 def counted(number: int, noun: str) -> str:

@@ -46,6 +46,14 @@ class NothingCanRunIt(SpecError):
     """The request is well formed, but no node and no offer could ever hold it."""
 
 
+class OverBudget(SpecError):
+    """The money that may be spent does not reach for what is asked."""
+
+
+class DeadlineImpossible(SpecError):
+    """Nothing that there is, owned or rented, would have done it in time."""
+
+
 class NotThere(SpecError):
     """Something that the file names is not there: a secret, or a job to wait for."""
 

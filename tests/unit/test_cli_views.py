@@ -8,7 +8,8 @@ from rich.console import Console
 
 from cloudwhale.cli.live_view import LiveView
 from cloudwhale.cli.picture import Seen, picture, rows_shown
-from cloudwhale.cli.plan_view import plan_keys, plan_sheet
+from cloudwhale.cli.plan_keys import plan_keys
+from cloudwhale.cli.plan_view import plan_sheet
 from cloudwhale.control.preview import Preview, PreviewJob
 from cloudwhale.model import event as e
 from cloudwhale.model.job import Job, JobState
@@ -232,6 +233,6 @@ def test_the_document_of_a_plan_has_every_key() -> None:
     keys = plan_keys(Preview(jobs=jobs))
     assert list(keys) == [
         "jobs", "machines", "cost_usd", "bound_usd", "gap", "one_each_usd", "worst_case_usd",
-        "budget_usd",
+        "budget_usd", "left_usd", "least_budget_usd", "more", "can_launch", "notes",
     ]  # fmt: skip
     assert keys["jobs"][0]["reason"] == {"code": "no-room-now", "says": WAITS.says}

@@ -4,16 +4,23 @@ import re
 from datetime import datetime
 
 from cloudwhale.control.intake.fields import Reading, one
-from cloudwhale.control.intake.tree import Node
+from cloudwhale.control.intake.tree import Node, Scalar
 from cloudwhale.control.intake.unfit import Unfit, shown
+from cloudwhale.control.intake.units import some_time
 from cloudwhale.model.units import Instant
 
 _DAY_AND_TIME = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d)?)\s*(Z|[+-]\d\d:\d\d)?", re.A)
+_LENGTH = re.compile(r"(?:\d+(?:\.\d+)?\s*[a-z]+)+", re.A)
 _WINDOW = re.compile(r"([01]\d|2[0-3]):([0-5]\d)\s*\.\.\s*([01]\d|2[0-3]):([0-5]\d)", re.A)
 
 
 def deadline(node: Node, reading: Reading) -> Instant:
-    """Return a moment that has not passed; one without an offset is in this host's zone."""
+    """Return a moment that has not passed; one without an offset is in this host's zone.
+
+    A length of time, `5h`, counts from now: from when its job is submitted.
+    """
+    if isinstance(node, Scalar) and _LENGTH.fullmatch(node.text):
+        return reading.now + one(some_time)(node, reading)
     at, assumed = one(moment)(node, reading)
     if at <= reading.now:
         raise Unfit("the deadline has passed", "Write a later one.", node)
@@ -27,7 +34,8 @@ def moment(text: str) -> tuple[Instant, str]:
     found = _DAY_AND_TIME.fullmatch(text)
     if found is None:
         raise Unfit(
-            f"{shown(text)} is not a moment", "Write it with its offset: 2026-12-01T08:00+01:00."
+            f"{shown(text)} is not a moment",
+            "Write it with its offset, 2026-12-01T08:00+01:00, or as a time from now, 5h.",
         )
     day, clock, offset = found.groups()
     try:

@@ -1,0 +1,138 @@
+"""The machines that a dry run would rent: a table for a pipe, a chart in time for a terminal."""
+
+from collections.abc import Iterator, Sequence
+
+from cloudwhale.control.preview_machines import called
+from cloudwhale.control.previewed import PlannedJob, Preview, PreviewMachine
+from cloudwhale.model.units import Instant
+from cloudwhale.reporting.figures import cents, counted, hour, moment
+from cloudwhale.reporting.sheet import Cell, Column, Line, Sheet, cells
+
+MACHINES_MOST = 12
+"""So many machines are drawn; the others are summed up."""
+
+SEATS_MOST = 8
+"""So many jobs of a machine are drawn."""
+
+NAME_WIDTH = 18
+TIME_WIDTH = 14
+
+
+def machines_sheet(preview: Preview) -> Sheet:
+    """Return the machines as a table that loses nothing."""
+    columns = (
+        Column("machine"), Column("offer"), Column("market"), Column("usd/h", right=True),
+        Column("from"), Column("to"), Column("usd", right=True), Column("at worst", right=True),
+        Column("jobs"),
+    )  # fmt: skip
+    now = preview.made_at
+    rows = tuple(
+        cells(
+            machine.name,
+            machine.offer,
+            machine.market,
+            cents(machine.price_usd_h),
+            moment(machine.launched_at, now),
+            moment(machine.ends_at, now),
+            cents(machine.cost),
+            cents(machine.worst),
+            ", ".join(job.name for job in machine.jobs),
+        )
+        for machine in preview.machines
+    )
+    return Sheet(columns, rows)
+
+
+def machine_lines(preview: Preview, width: int) -> list[Line]:
+    """Return the machines drawn on one axis of time, for a terminal of so many columns."""
+    machines = preview.machines
+    if not machines:
+        return []
+    shown = machines[:MACHINES_MOST]
+    axis = _Axis(
+        min(machine.launched_at for machine in shown),
+        max(machine.ends_at for machine in shown),
+        max(10, min(70, width - NAME_WIDTH - TIME_WIDTH - 6)),
+    )
+    lines: list[Line] = []
+    for machine in shown:
+        lines += _head(machine, width)
+        lines += _seated(machine, axis, preview.made_at)
+    if len(machines) > len(shown):
+        lines.append((Cell(_rest(machines[MACHINES_MOST:]), "quiet"),))
+    return lines
+
+
+class _Axis:
+    """Where times stand on a bar."""
+
+    def __init__(self, begins_at: Instant, ends_at: Instant, width: int) -> None:
+        self.begins_at, self.width = begins_at, width
+        self._length_s = max(1.0, ends_at - begins_at)
+
+    def at(self, time: Instant) -> int:
+        """Return the column of a time."""
+        part = (time - self.begins_at) / self._length_s
+        return max(0, min(self.width, round(part * self.width)))
+
+
+def _head(machine: PreviewMachine, width: int) -> Iterator[Line]:
+    """Yield what a machine is and costs, on two lines where one is too narrow."""
+    what = f"{called(machine)}{_gpus(machine)}"
+    money = (
+        f"{cents(machine.price_usd_h)} USD/h, {cents(machine.cost)} USD, "
+        f"{cents(machine.worst)} at worst"
+    )
+    name = Cell(f"{machine.name:<4}", "strong")
+    if len(what) + len(money) + 6 <= width:
+        yield (name, Cell(f"{what}  ", "strong"), Cell(money, "quiet"))
+        return
+    yield (name, Cell(what, "strong"))
+    yield (Cell(f"    {money}", "quiet"),)
+
+
+def _seated(machine: PreviewMachine, axis: _Axis, now: Instant) -> Iterator[Line]:
+    for job in machine.jobs[:SEATS_MOST]:
+        yield _seat(job, machine, axis, now)
+    more = len(machine.jobs) - SEATS_MOST
+    if more > 0:
+        yield (Cell(f"    and {counted(more, 'job')} more", "quiet"),)
+
+
+def _gpus(machine: PreviewMachine) -> str:
+    if not machine.devices:
+        return f", {machine.cpu:g} CPUs"
+    return f", {len(machine.devices)}x {machine.devices[0]}"
+
+
+def _seat(job: PlannedJob, machine: PreviewMachine, axis: _Axis, now: Instant) -> Line:
+    launch, start = axis.at(machine.launched_at), axis.at(job.starts_at)
+    ready, end = min(axis.at(machine.ready_at), start), max(start + 1, axis.at(job.ends_at))
+    end = min(end, axis.width)
+    name = job.name if len(job.name) <= NAME_WIDTH else f"{job.name[: NAME_WIDTH - 1]}…"
+    return (
+        Cell(f"  {name:<{NAME_WIDTH}} "),
+        Cell(" " * launch),
+        Cell("░" * (ready - launch), "quiet"),
+        Cell("·" * (start - ready), "quiet"),
+        Cell("█" * (end - start), "busy"),
+        Cell(" " * (axis.width - end)),
+        Cell(f" {_times(job, now)}", "quiet"),
+    )
+
+
+def _times(job: PlannedJob, now: Instant) -> str:
+    return f"{hour(job.starts_at, now)} to {hour(job.ends_at, now)}"
+
+
+def _rest(machines: Sequence[PreviewMachine]) -> str:
+    cost = cents_of(machines)
+    jobs = sum(len(machine.jobs) for machine in machines)
+    return f"and {counted(len(machines), 'machine')} more with {counted(jobs, 'job')}, {cost} USD"
+
+
+def cents_of(machines: Sequence[PreviewMachine]) -> str:
+    """Return what some machines are expected to cost together."""
+    from cloudwhale.model.units import MicroUsd
+
+    return cents(MicroUsd(sum(machine.cost for machine in machines)))

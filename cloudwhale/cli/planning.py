@@ -1,0 +1,120 @@
+"""Dry runs: where the jobs of files would go, shown by `plan` and before `run` asks."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cloudwhale.cli.exits import Exit
+from cloudwhale.cli.looking import desk_here
+from cloudwhale.cli.output import Paper, emit, stdout_paper
+from cloudwhale.cli.plan_view import plan_sheet
+from cloudwhale.cli.thinking import Thinking
+from cloudwhale.cli.wishes import Wishes
+from cloudwhale.clock import SystemClock
+from cloudwhale.control.desk import Desk
+from cloudwhale.control.intake import JobFile, read_jobs
+from cloudwhale.control.preview import preview
+from cloudwhale.control.previewed import Preview
+from cloudwhale.control.trying import Part
+from cloudwhale.model.units import Instant
+from cloudwhale.reporting.figures import counted
+
+if TYPE_CHECKING:
+    from cloudwhale.control.supply import Supply
+
+
+@dataclass(frozen=True, slots=True)
+class Sheaf:
+    """A job file that was read, and where it lies."""
+
+    path: Path
+    file: JobFile
+
+
+def read(path: Path, wishes: Wishes, now: Instant) -> Sheaf:
+    """Read a job file; raise SpecError with its line."""
+    return Sheaf(path, read_jobs(path, now=now, overrides=wishes.overrides()))
+
+
+def dry_run(desk: Desk, sheaf: Sheaf) -> Preview:
+    """Return where a file's jobs would go now.
+
+    What could be rented is looked at only where it can matter: for jobs that nothing here runs.
+    """
+    return _planned(desk, [sheaf], always=False)
+
+
+def _planned(desk: Desk, sheaves: Sequence[Sheaf], *, always: bool) -> Preview:
+    parts, now = _parts(sheaves), desk.clock.now()
+    jobs = sum(len(part.specs) for part in parts)
+    with Thinking(f"planning {counted(jobs, 'job')}"):
+        if not always:
+            made = preview(desk, parts, now)
+            if not any(job.state in ("impossible", "over-budget") for job in made.jobs):
+                return made
+        return preview(desk, parts, now, _supply(desk, now))
+
+
+def _supply(desk: Desk, now: Instant) -> "Supply":
+    from cloudwhale.control.supply import supply
+
+    return supply(desk.settings, now)
+
+
+def _parts(sheaves: Sequence[Sheaf]) -> list[Part]:
+    """Return what each file's budget pays for; each is called what its user calls it."""
+    if len(sheaves) == 1:
+        return [Part(sheaves[0].file.specs, sheaves[0].file.budget)]
+    names: dict[str, int] = {}
+    parts: list[Part] = []
+    for sheaf in sheaves:
+        name = f"the run of {sheaf.path}"
+        names[name] = names.get(name, 0) + 1
+        again = f" ({names[name]})" if names[name] > 1 else ""
+        parts.append(Part(sheaf.file.specs, sheaf.file.budget, f"{name}{again}"))
+    return parts
+
+
+def plan(paths: Sequence[Path], wishes: Wishes, as_json: bool) -> int:
+    """Show where the jobs of some files would go, planned together."""
+    now = SystemClock().now()
+    sheaves = [read(path, wishes, now) for path in paths]
+    has_money = any(sheaf.file.budget is not None for sheaf in sheaves)
+    with desk_here() as desk:
+        made = _planned(desk, sheaves, always=has_money)
+    if as_json:
+        from cloudwhale.cli.plan_keys import plan_keys
+
+        emit(plan_keys(made))
+    else:
+        show_plan(stdout_paper(), made, sheaves)
+    return exit_of(made)
+
+
+def exit_of(made: Preview) -> Exit:
+    """Return the code for the first job, in the order of the files, that could not be run."""
+    return next((CODES[job.state] for job in made.jobs if job.state in CODES), Exit.DONE)
+
+
+CODES = {
+    "impossible": Exit.NOTHING_CAN_RUN_IT,
+    "over-budget": Exit.OVER_BUDGET,
+    "too-late": Exit.DEADLINE,
+}
+"""What it means for a script that a job would not run."""
+
+
+def show_plan(paper: Paper, made: Preview, sheaves: Sequence[Sheaf]) -> None:
+    """Show a plan with what has to be said of the files."""
+    specs = [spec for sheaf in sheaves for spec in sheaf.file.specs]
+    later = [note for sheaf in sheaves for note in sheaf.file.later]
+    said = [note for sheaf in sheaves for note in sheaf.file.notes]
+    if made.machines:
+        from cloudwhale.cli.plan_machines import machine_lines, machines_sheet
+
+        if paper.console is not None:
+            paper.lines([*machine_lines(made, paper.width), ()])
+        else:
+            paper.sheet(machines_sheet(made))
+    paper.sheet(plan_sheet(made, specs, tuple(dict.fromkeys((*said, *later)))))

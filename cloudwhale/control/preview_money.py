@@ -1,0 +1,106 @@
+"""What other budgets would come to: another 5 USD, and one with which no job lacks money."""
+
+from collections.abc import Mapping
+
+from cloudwhale.control.preview_machines import rents_of
+from cloudwhale.control.previewed import More
+from cloudwhale.control.trying import Trial
+from cloudwhale.model import plan as p
+from cloudwhale.model.reason import Code
+from cloudwhale.model.units import Instant, MicroUsd, micro_usd
+
+ADDED = micro_usd(5)
+"""What is asked about: the price of a lunch."""
+
+ENOUGH = micro_usd(10_000_000)
+"""No file of jobs costs so much."""
+
+CENT = 10_000
+
+MONEY = frozenset({Code.OVER_BUDGET, Code.SOFT_LINE, Code.WOULD_STRAND_STARTED_WORK})
+
+
+def more_of(trial: Trial, made: p.Plan) -> More:
+    """Return what another 5 USD would change: asked by planning again with them."""
+    limits = {
+        part.payer: MicroUsd(part.budget + ADDED)
+        for part in trial.parts
+        if part.budget is not None and _lacking(trial, made, part.payer)
+    }
+    richer = trial.with_limits(limits)
+    jobs = len(_helped(trial, richer)) - len(_helped(trial, made))
+    sooner_s = 0.0
+    if not jobs:
+        ends, then = _last_end(trial, made), _last_end(trial, richer)
+        sooner_s = 0.0 if ends is None or then is None else max(0.0, ends - then)
+    return More(
+        added=ADDED,
+        jobs=max(0, jobs),
+        sooner_s=sooner_s,
+        cost=MicroUsd(_cost(trial, richer) - _cost(trial, made)),
+    )
+
+
+def least_budgets(trial: Trial, made: p.Plan) -> MicroUsd | None:
+    """Return budgets, summed over the files, with which nobody lacks money; None: there are none.
+
+    What is set aside for the plan without any bound, which is then tried as a bound. It works; a
+    smaller one, with other machines, may work too.
+    """
+    poor = [part.payer for part in trial.parts if _lacking(trial, made, part.payer)]
+    free = trial.with_limits(dict.fromkeys(poor, ENOUGH))
+    if any(_lacking(trial, free, payer) for payer in poor):
+        return None  # it is not the budget of the run that is too small
+    limits = {payer: _needs(trial, free, payer) for payer in poor}
+    for _ in range(2):
+        tried = trial.with_limits(limits)
+        short = [payer for payer in poor if _lacking(trial, tried, payer)]
+        if not short:
+            return _in_all(trial, limits)
+        # What is set aside past the soft line takes nobody new.
+        softs = {payer: trial.world.accounts[payer].soft for payer in short}
+        limits |= {payer: _cents_up(limits[payer] / softs[payer]) for payer in short}
+    return _in_all(trial, limits)
+
+
+def _in_all(trial: Trial, limits: Mapping[str, MicroUsd]) -> MicroUsd:
+    return MicroUsd(sum(limits.get(part.payer, part.budget or 0) for part in trial.parts))
+
+
+def _lacking(trial: Trial, made: p.Plan, payer: str) -> bool:
+    mine = {job.id for job in trial.jobs if job.run == payer}
+    return any(
+        isinstance(step, p.Explain) and step.job in mine and step.reason.code in MONEY
+        for step in made.steps
+    )
+
+
+def _needs(trial: Trial, made: p.Plan, payer: str) -> MicroUsd:
+    """Return the least limit that admits the machines one after another.
+
+    All of them fit in it, and those before the last one leave it below its soft line.
+    """
+    taken = [step.rental.reserved for step in rents_of(trial, made) if step.rental.payer == payer]
+    before_last = sum(taken[:-1]) / trial.world.accounts[payer].soft
+    return _cents_up(max(sum(taken), before_last + CENT))
+
+
+def _cents_up(amount: float) -> MicroUsd:
+    return MicroUsd(-(-int(amount) // CENT) * CENT)
+
+
+def _helped(trial: Trial, made: p.Plan) -> frozenset[str]:
+    """Return the jobs that run here now or are rented for."""
+    mine = {job.id for job in trial.jobs}
+    places = {step.job for step in made.steps if isinstance(step, p.Place)}
+    machines = {job for step in rents_of(trial, made) for job in step.rental.jobs}
+    return frozenset(mine & (places | machines))
+
+
+def _last_end(trial: Trial, made: p.Plan) -> Instant | None:
+    ends = [seat.ends_at for step in rents_of(trial, made) for seat in step.seats]
+    return max(ends, default=None)
+
+
+def _cost(trial: Trial, made: p.Plan) -> int:
+    return sum(step.cost or 0 for step in rents_of(trial, made))
