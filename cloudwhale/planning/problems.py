@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from cloudwhale.model.job import Job, Resources
 from cloudwhale.model.units import Instant, Seconds
-from cloudwhale.planning.leasing import LEAST_LEASE_S, LONGER, STOP_AFTER_S, landing_s
+from cloudwhale.planning.leasing import LATE, LEAST_LEASE_S, LONGER, STOP_AFTER_S, landing_s
 from cloudwhale.planning.ledger import LEAST_CHARGE_S, STOP_LAG_S
 from cloudwhale.planning.stock import Stock
 from cloudwhale.spi.renting import Demand, RentalProblem, Terms
@@ -48,6 +48,7 @@ def problem_of(
     """Return the problem of renting for some jobs of one payer; kinds that suit nobody left out."""
     import numpy as np
 
+    stock.look_at(jobs)
     runs_s = np.array([stock.runs_s(job) for job in jobs]).reshape(len(jobs), len(stock.kinds))
     keeps = [bool(some) for some in np.atleast_1d(np.isfinite(runs_s).any(axis=0))]
     late_s = np.array([stock.late_s(job) for job in jobs]).reshape(len(jobs), len(stock.kinds))
@@ -80,9 +81,10 @@ def _quotas(stock: Stock, purse: Purse) -> Mapping[str, float]:
 
 def terms_of(jobs: Iterable[Job]) -> Terms:
     """Return how a lease for some jobs is made longer than what they are expected to take."""
+    # What runs late counts, as admission has it: whoever starts must be able to end.
     # A billing step is a second in clouds; an offer with longer ones is measured when it is taken.
     beyond_s = landing_s(jobs) + STOP_AFTER_S + LEAST_CHARGE_S + 1.0 + STOP_LAG_S
-    return Terms(longer=LONGER, least_s=LEAST_LEASE_S, beyond_s=beyond_s)
+    return Terms(longer=LATE, least_s=LEAST_LEASE_S * LATE / LONGER, beyond_s=beyond_s)
 
 
 def _done_by_s(job: Job, now: Instant) -> Seconds:

@@ -1,13 +1,14 @@
 """What each job could be rented for, and who lacks the money for it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from cloudwhale.model.job import Job, Placement
 from cloudwhale.model.node import NodeState
 from cloudwhale.model.offer import Offer
 from cloudwhale.model.reason import Code, Reason, Refusal
-from cloudwhale.model.units import Instant, MicroUsd, usd
+from cloudwhale.model.units import NOTHING, MicroUsd, usd
 from cloudwhale.model.world import Account, World
+from cloudwhale.planning import projects
 from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.fit import fit
 from cloudwhale.planning.inventory import Free, free_capacity
@@ -17,9 +18,11 @@ from cloudwhale.planning.leasing import (
     finishing,
     landing_s,
     lease_until,
+    tail,
     worst_cost,
 )
 from cloudwhale.planning.needs import spec_of
+from cloudwhale.planning.payers import account_name, month_of, project_and_month
 from cloudwhale.planning.stock import Option, Stock
 from cloudwhale.spi.waiting import Quote
 
@@ -28,33 +31,42 @@ class Till:
     """Says whether a lease is admitted; what finishing started work costs is worked out once."""
 
     def __init__(self, world: World, durations: Durations) -> None:
-        self.world, self._durations = world, durations
+        self.world, self.durations = world, durations
         self._forecasts: dict[str, MicroUsd] = {}
+        self._of_projects: projects.Amounts | None = None
 
     def refusal(self, job: Job, option: Option, account: Account | None) -> Refusal | None:
         """Return why a lease for one job alone is not admitted, or None."""
-        worst = worst_cost(option.offer, self.world.now, self._lease_end(job, option))
+        now, needed_s = self.world.now, option.offer.boot_s + option.runs_s
+        lease = lease_until(1, now, needed_s, landing_s([job]))
+        worst = worst_cost(option.offer, now, lease.stop_at)
         if worst is None:
             return _unpriced(option.offer)
-        return bounded(job, worst) or admitted(
-            account, job.run, worst, self.forecast(job.run), anew=True
+        late = tail(option.offer, needed_s)
+        forecast = MicroUsd(self.forecast(job.run) + late)
+        theirs = account_name(job.spec.project, month_of(now))
+        started = {theirs: MicroUsd(self.forecast(theirs) + late)}
+        return (
+            bounded(job, worst)
+            or admitted(account, job.run, worst, forecast, anew=True)
+            or projects.refusal(self.world, {theirs: worst}, started)
         )
 
-    def _lease_end(self, job: Job, option: Option) -> Instant:
-        needed_s = option.offer.boot_s + option.runs_s
-        return lease_until(1, self.world.now, needed_s, landing_s([job])).stop_at
-
     def forecast(self, payer: str) -> MicroUsd:
-        """Return what finishing the payer's started work costs beyond its leases."""
+        """Return what finishing the started work of a run or project costs beyond its leases."""
+        if project_and_month(payer) is not None:
+            if self._of_projects is None:
+                self._of_projects = projects.forecasts(self.world, self.durations)
+            return self._of_projects.get(payer, NOTHING)
         found = self._forecasts.get(payer)
         if found is None:
-            found = finishing(self.world, payer, self._durations)
+            found = finishing(self.world, payer, self.durations)
             self._forecasts[payer] = found
         return found
 
 
 def quotes(
-    world: World, jobs: Iterable[Job], durations: Durations, stock: Stock
+    world: World, jobs: Collection[Job], durations: Durations, stock: Stock
 ) -> Mapping[str, Quote]:
     """Return for each job the cheapest machine that its payer could have now, if there is one.
 
@@ -62,6 +74,7 @@ def quotes(
     lease is there. Nobody is rented for who fits on a machine of ours whose agent is being started.
     """
     till, found = Till(world, durations), dict[str, Quote]()
+    stock.look_at(jobs)
     waking = _waking(world)
     for job in jobs:
         account = world.accounts.get(job.run)

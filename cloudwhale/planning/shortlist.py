@@ -8,14 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
 
+from cloudwhale.model.node import Facts
 from cloudwhale.model.offer import Offer
 from cloudwhale.model.units import NOTHING
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 UNKNOWN_HAZARD_PER_H = 0.1
 """What a spot offer is taken to have that nobody has said anything of: one in ten hours."""
@@ -56,65 +52,84 @@ def shortlist(offers: Iterable[Offer], moves: Moves = NO_MOVES) -> tuple[Offer, 
 
     Where the end of a quota group is known, an offer is beaten only by one of its own group.
     """
+    seen = _Seen(moves)
     groups: dict[object, dict[object, Offer]] = {}
     for offer in offers:
         price, cap = offer.price_usd_h, offer.cap_usd_h
         if price is None or cap is None or price > cap:
             continue
-        alike = groups.setdefault(_group(offer), {})
-        key = _key(offer, moves)
+        alike = groups.setdefault(seen.group(offer), {})
+        key = seen.key(offer)
         known = alike.get(key)
         if known is None or offer.id < known.id:
             alike[key] = offer
-    kept = [offer for alike in groups.values() for offer in _unbeaten(list(alike.values()), moves)]
+    kept = [offer for alike in groups.values() for offer in _unbeaten(list(alike.values()), seen)]
     return tuple(sorted(kept, key=lambda offer: (offer.id, offer.provider)))
 
 
-def _group(offer: Offer) -> object:
-    """Return what two offers must share for one to stand in for the other."""
-    facts = offer.facts
-    models = tuple(sorted({(d.model, d.packs_gib) for d in facts.devices}))
-    rules = (tuple(sorted(facts.labels.items())), facts.mounts, facts.runtimes)
-    quota = "" if offer.quota_left is None else offer.quota
-    return (models, offer.market, rules, quota, offer.capacity and offer.id, facts.links)
+class _Seen:
+    """What offers share, worked out once: thousands of them are of a few types and regions."""
+
+    def __init__(self, moves: Moves) -> None:
+        self._moves = moves
+        self._prices: dict[str, tuple[float, ...]] = {}
+        self._shapes: dict[int, tuple[Facts, object, tuple[float, ...]]] = {}
+        """By the identity of the facts, which are kept with it so that it stays theirs."""
+
+    def group(self, offer: Offer) -> object:
+        """Return what two offers must share for one to stand in for the other."""
+        quota = "" if offer.quota_left is None else offer.quota
+        alone = "" if offer.capacity is None else offer.id
+        return (self._shape(offer.facts)[1], offer.market, quota, alone)
+
+    def key(self, offer: Offer) -> object:
+        """Return all that matters of an offer in its group."""
+        return (
+            offer.price_usd_h, offer.cap_usd_h, offer.extras_usd_h, offer.hazard_per_h,
+            offer.boot_s, offer.notice_s, offer.billing_step_s, offer.billing_least_s,
+            offer.quota_units, self._shape(offer.facts)[2], self._moved(offer.region),
+        )  # fmt: skip
+
+    def less_is_better(self, offer: Offer) -> tuple[float, ...]:
+        """Return the same as numbers: who is at most as large in each beats the other."""
+        return (
+            offer.usd_h or NOTHING, offer.most_usd_h or NOTHING, hazard_of(offer), offer.boot_s,
+            offer.billing_step_s, offer.billing_least_s, offer.quota_units, -offer.notice_s,
+            *self._shape(offer.facts)[2], *self._moved(offer.region),
+        )  # fmt: skip
+
+    def _shape(self, facts: Facts) -> tuple[Facts, object, tuple[float, ...]]:
+        found = self._shapes.get(id(facts))
+        if found is None:
+            models = tuple(sorted({(d.model, d.packs_gib) for d in facts.devices}))
+            rules = (tuple(sorted(facts.labels.items())), facts.mounts, facts.runtimes)
+            sizes = (-len(facts.devices), -facts.cpu, -facts.memory_gib, -facts.disk_gib)
+            found = self._shapes[id(facts)] = (facts, (models, rules, facts.links), sizes)
+        return found
+
+    def _moved(self, region: str) -> tuple[float, ...]:
+        found = self._prices.get(region)
+        if found is None:
+            moves = self._moves
+            found = tuple(moves.price(source, region) for source in moves.regions)
+            self._prices[region] = found
+        return found
 
 
-def _key(offer: Offer, moves: Moves) -> object:
-    facts = offer.facts
-    return (
-        offer.price_usd_h, offer.cap_usd_h, offer.extras_usd_h, offer.hazard_per_h, offer.boot_s,
-        len(facts.devices), facts.cpu, facts.memory_gib, facts.disk_gib, offer.notice_s,
-        offer.billing_step_s, offer.billing_least_s, offer.quota_units,
-        *(moves.price(source, offer.region) for source in moves.regions),
-    )  # fmt: skip
-
-
-def _unbeaten(offers: Sequence[Offer], moves: Moves) -> Sequence[Offer]:
+def _unbeaten(offers: Sequence[Offer], seen: _Seen) -> Sequence[Offer]:
     """Return those that no other is at least as good as in everything; ties end at the id."""
     if len(offers) < 2:
         return offers
     import numpy as np
 
     # Who beats another stands before it when all is compared in turn, ties by id.
-    scored = ((_less_is_better(one, moves), one.id, one) for one in offers)
+    scored = ((seen.less_is_better(one), one.id, one) for one in offers)
     ordered = sorted(scored, key=lambda three: three[:2])
     rows = np.array([row for row, _, _ in ordered])
-    kept: list[int] = []
-    for at in range(len(ordered)):
-        if not kept or not _is_beaten(rows[kept], rows[at]):
-            kept.append(at)
-    return [ordered[at][2] for at in kept]
-
-
-def _is_beaten(others: NDArray[np.float64], one: Any) -> bool:
-    return bool((others <= one).all(axis=1).any())
-
-
-def _less_is_better(offer: Offer, moves: Moves) -> tuple[float, ...]:
-    facts = offer.facts
-    return (
-        offer.usd_h or NOTHING, offer.most_usd_h or NOTHING, hazard_of(offer), offer.boot_s,
-        offer.billing_step_s, offer.billing_least_s, offer.quota_units, -offer.notice_s,
-        -len(facts.devices), -facts.cpu, -facts.memory_gib, -facts.disk_gib,
-        *(moves.price(source, offer.region) for source in moves.regions),
-    )  # fmt: skip
+    kept = np.empty_like(rows)
+    chosen: list[Offer] = []
+    for row, (_, _, offer) in zip(rows, ordered, strict=True):
+        if not (kept[: len(chosen)] <= row).all(axis=1).any():
+            kept[len(chosen)] = row
+            chosen.append(offer)
+    return chosen

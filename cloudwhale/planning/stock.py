@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cloudwhale.model.job import Job, JobSpec
 from cloudwhale.model.node import Device, Node, NodeState
@@ -50,6 +50,17 @@ class Option:
     """Expected, boot and billing minimum included."""
 
 
+class _Asked(NamedTuple):
+    """All of a job that its times depend on."""
+
+    demand: str
+    work_s: Seconds
+    reference: str | None
+    speeds: tuple[tuple[str, float], ...]
+    market: str
+    every_s: Seconds | None
+
+
 class Stock:
     """What can be rented, in arrays: asked for every job that waits."""
 
@@ -68,8 +79,7 @@ class Stock:
         first = {_named(device): device for device in reversed(self._devices)}
         self._model_devices = [first[name] for name in self._models]
         self._rules, self._rule_at = self._ruled()
-        self._rows: dict[object, Row] = {}
-        self._late: dict[object, Row] = {}
+        self._rows: dict[tuple[_Asked, bool], Row] = {}
         self._dangers = self._endangered()
         self._amounts = np.array(
             [[k.devices, k.cpu, k.memory_gib, k.disk_gib] for k in self.kinds]
@@ -118,42 +128,69 @@ class Stock:
 
         Where a machine may be taken away, what is done again then is in it.
         """
-        return self._of(job, self._rows, late=False)
+        return self._known(job, late=False)
 
     def late_s(self, job: Job) -> Row:
         """Return how long it takes at most, at the quantile that a deadline asks for."""
-        if job.spec.deadline is None:
-            return self.runs_s(job)
-        return self._of(job, self._late, late=True)
+        return self._known(job, late=job.spec.deadline is not None)
 
-    def _of(self, job: Job, known: dict[object, Row], *, late: bool) -> Row:
-        spec, work = spec_of(job), work_s(job, self._durations)
-        speeds = tuple(sorted(spec.speeds.items()))
+    def look_at(self, jobs: Collection[Job]) -> None:
+        """Work out the times of many jobs together, which costs less than one by one."""
+        asked = dict.fromkeys((self._key(job), job.spec.deadline is not None) for job in jobs)
+        # The plain times of a job do not depend on how it saves, or on a deadline.
+        by_rule: dict[tuple[Seconds | None, bool], list[_Asked]] = {}
+        firsts = {self._key(job): job for job in jobs}
+        for key, has_deadline in asked:
+            for late in (False, True) if has_deadline else (False,):
+                if (key, late) not in self._rows:
+                    by_rule.setdefault((key.every_s, late), []).append(key)
+        for (every_s, late), keys in by_rule.items():
+            specs = [(spec_of(firsts[key]), key.work_s) for key in keys]
+            for key, row in zip(keys, self._at_risk(specs, every_s, late), strict=True):
+                self._rows[key, late] = row
+
+    def _known(self, job: Job, *, late: bool) -> Row:
+        key = (self._key(job), late)
+        if key not in self._rows:
+            self.look_at([job])
+        return self._rows[key]
+
+    def _key(self, job: Job) -> _Asked:
+        spec = job.spec
         every_s = None if spec.checkpoint is None else spec.checkpoint.every_s
-        key = (job.demand, work, spec.reference, speeds, spec.market, every_s)
-        found = known.get(key)
-        if found is None:
-            found = known[key] = self._at_risk(self._row(spec, work), every_s, late)
-        return found
+        speeds = tuple(sorted(spec.speeds.items()))
+        return _Asked(
+            job.demand, work_s(job, self._durations), spec.reference, speeds, spec.market, every_s
+        )
 
-    def _at_risk(self, plain_s: Row, every_s: Seconds | None, late: bool) -> Row:
+    def _at_risk(
+        self, specs: Sequence[tuple[JobSpec, Seconds]], every_s: Seconds | None, late: bool
+    ) -> Sequence[Row]:
+        """Return the times of jobs, with their work, what is done again included."""
         import numpy as np
 
-        found = plain_s.copy()
+        # Kinds of one model and hazard are alike, so it is worked out for models.
+        of_model = np.array([self._times(spec, work) for spec, work in specs])
+        found = of_model[:, self._model_at]
         for hazard, restart_s, where in self._dangers:
-            there = where[np.isfinite(plain_s[where])]
-            if not there.size:
-                continue
             risk = Risk(hazard, every_s, SAVE_HOLDS_S, restart_s)
-            runs_s = expected_each_s(plain_s[there], risk)
-            if late:
-                from cloudwhale.planning.lateness import quantile_each_s
+            models, backs = np.unique(self._model_at[where], return_inverse=True)
+            runs_s = of_model[:, models]
+            some = np.isfinite(runs_s)
+            runs_s[some] = _with_risk(runs_s[some], risk, late)
+            found[:, where] = runs_s[:, backs]
+        for row, (spec, _) in zip(found, specs, strict=True):
+            row[~self._fits(spec)] = math.inf
+        return list(found)
 
-                runs_s = np.maximum(runs_s, quantile_each_s(plain_s[there], risk, SURE))
-            found[there] = runs_s
-        return found
+    def _times(self, spec: JobSpec, work: Seconds) -> Sequence[Seconds]:
+        """Return how long some work takes on each model when nothing interrupts it."""
+        if not spec.resources.gpu.count:
+            return [work] * len(self._models)
+        return [work * self._pace(spec, device) for device in self._model_devices]
 
-    def _row(self, spec: JobSpec, work: Seconds) -> Row:
+    def _fits(self, spec: JobSpec) -> Any:
+        """Return which kinds have what a job wants, and may have it; its models apart."""
         import numpy as np
 
         wants = spec.resources
@@ -163,10 +200,7 @@ class Stock:
         fits &= rules[self._rule_at]
         if spec.market != "auto":
             fits &= self._markets == spec.market
-        if not wants.gpu.count:
-            return np.where(fits, work, math.inf)
-        paces = np.array([self._pace(spec, device) for device in self._model_devices])
-        return np.where(fits, work * paces[self._model_at], math.inf)
+        return fits
 
     @staticmethod
     def _pace(spec: JobSpec, device: Device | None) -> float:
@@ -209,6 +243,17 @@ class Stock:
     def cheapest_usd_h(self) -> float:
         """Return the least that an hour of any machine costs."""
         return min((kind.usd_h for kind in self.kinds), default=0.0)
+
+
+def _with_risk(works_s: Row, risk: Risk, late: bool) -> Row:
+    import numpy as np
+
+    runs_s = expected_each_s(works_s, risk)
+    if late:
+        from cloudwhale.planning.lateness import quantile_each_s
+
+        runs_s = np.maximum(runs_s, quantile_each_s(works_s, risk, SURE))
+    return runs_s
 
 
 def _priced(offers: Iterable[Offer]) -> Iterator[Offer]:
