@@ -1,0 +1,181 @@
+"""Better machines for the same jobs: some are taken apart, and what is cheaper is kept."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cloudwhale_policies.renting.building import Building
+from cloudwhale_policies.renting.drawing import Draws
+from cloudwhale_policies.renting.inserting import Inserting
+from cloudwhale_policies.renting.limits import Limits
+from cloudwhale_policies.renting.machine import Machine, Yard
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cloudwhale_policies.renting.arrays import Floats, Tables
+
+    Keeps = Callable[[Sequence[Machine]], bool]
+
+HOT, COLD = 0.004, 0.00005
+"""A plan may get dearer by about this part of its cost, at the start and at the end of a search."""
+APART = 4
+"""Machines that are taken apart at once, at most."""
+WHOLE = 6
+"""A machine with more jobs gives up some of them, not all."""
+BUILT = 0.25
+"""How often machines are built anew for the jobs, rather than found for one after the other."""
+MISSED = 0.02
+"""How often a job does not see a machine: else the same jobs go to the same places."""
+STARTS = 3
+"""Fleets that are built anew before the search begins."""
+OTHERS = 8
+"""Kinds, the cheapest for it alone, of which a job may get a new machine."""
+
+
+class Search:
+    """Ruin and recreate over a fleet; what was found out about a machine is kept with it."""
+
+    def __init__(self, tables: Tables, worth: Floats, filled: Floats) -> None:
+        self.tables = tables
+        self._worth = worth.tolist()
+        self._draws = Draws(tables.problem.seed)
+        self._yard = Yard(tables)
+        self.inserting = Inserting(tables, self._yard)
+        self._building = Building(self.inserting, worth, filled, self._draws)
+        self._limits = Limits(tables.problem)
+        self._dear = tables.cheapest_usd.tolist()
+        own = np.argsort(tables.own_usd, axis=1, kind="stable")[:, :OTHERS]
+        self._own = own.tolist()
+        self._own_usd = np.take_along_axis(tables.own_usd, own, axis=1).tolist()
+        runs = np.where(np.isfinite(tables.own_usd), tables.runs_s, np.inf).min(axis=1).tolist()
+        done = np.minimum(tables.done_by_s, tables.start_by_s).tolist()
+        self._orders: list[list[tuple[float, ...]]] = [
+            [(-usd, lot) for lot, usd in enumerate(self._dear)],
+            [(-run, lot) for lot, run in enumerate(runs)],
+            [(by, -self._dear[lot], lot) for lot, by in enumerate(done)],
+        ]
+
+    def better(self, machines: Sequence[Machine], tries: int, keeps: Keeps) -> list[Machine]:
+        """Return a fleet that costs no more, found with so many tries to place a job."""
+        here = self._begun(machines, keeps)
+        best, usd = here, _usd(here)
+        best_usd, first = usd, self.inserting.work
+        while (done := self.inserting.work - first) < tries:
+            heat = usd * HOT * (COLD / HOT) ** (done / tries)
+            there = self._step(here)
+            self.inserting.work += len(here)
+            there_usd = _usd(there)
+            if there_usd >= usd - heat * math.log(1.0 - self._draws.part()):
+                continue
+            if not keeps(there):
+                continue
+            here, usd = there, there_usd
+            if usd < best_usd - 1e-9:
+                best, best_usd = here, usd
+        return best
+
+    def _begun(self, machines: Sequence[Machine], keeps: Keeps) -> list[Machine]:
+        """Return the cheapest of what there is, retyped, and of some fleets built anew."""
+        lots = [lot for machine in machines for lot in machine.lots]
+        retyped = [self.inserting.retyped(one) for one in machines]
+        built = [self._building.machines(lots) for _ in range(STARTS)]
+        allowed = [fleet for fleet in (retyped, *built) if keeps(fleet)]
+        return min(allowed, key=_usd, default=list(machines))
+
+    def _step(self, fleet: Sequence[Machine]) -> list[Machine]:
+        kept, lots = self._ruined(fleet)
+        if self._draws.part() < BUILT:
+            return [*kept, *self._building.machines(lots)]
+        old = set(map(id, kept))
+        new = self._recreated(kept, lots)
+        return [one if id(one) in old else self.inserting.retyped(one) for one in new]
+
+    def _ruined(self, fleet: Sequence[Machine]) -> tuple[list[Machine], list[int]]:
+        """Return what stays of a fleet, and the jobs that have no machine any more."""
+        kept: list[Machine] = []
+        lots: list[int] = []
+        chosen = self._chosen(fleet)
+        for place, machine in enumerate(fleet):
+            if place not in chosen:
+                kept.append(machine)
+                continue
+            gone = self._leaving(machine)
+            rest = self.inserting.without(machine, gone) if len(gone) < len(machine.lots) else None
+            if rest is not None:
+                kept.append(rest)
+            lots.extend(gone if rest is not None else machine.lots)
+        return kept, lots
+
+    def _chosen(self, fleet: Sequence[Machine]) -> set[int]:
+        """Return some machines, wasteful ones rather."""
+        waste = [
+            max(one.usd - sum(self._worth[lot] for lot in one.lots), 0.0) + 0.01 * one.usd + 1e-9
+            for one in fleet
+        ]
+        count = min(len(fleet), 1 + self._draws.below(APART))
+        chosen = {self._draws.weighed(waste)}
+        while len(chosen) < count:
+            even = self._draws.part() < 0.5
+            chosen.add(self._draws.below(len(fleet)) if even else self._draws.weighed(waste))
+        return chosen
+
+    def _leaving(self, machine: Machine) -> Sequence[int]:
+        lots = machine.lots
+        count = len(lots)
+        if count == 1 or (count <= WHOLE and self._draws.part() < 0.7):
+            return lots
+        some = 1 + self._draws.below(min(count, 2 * WHOLE) - 1)
+        if self._draws.part() < 0.5:
+            first = self._draws.below(count)
+            return [lots[(first + place) % count] for place in range(some)]
+        places = list(range(count))
+        self._draws.shuffle(places)
+        return [lots[place] for place in places[:some]]
+
+    def _recreated(self, kept: Sequence[Machine], lots: list[int]) -> list[Machine]:
+        fleet, order = list(kept), self._draws.below(len(self._orders) + 1)
+        if order < len(self._orders):
+            lots.sort(key=self._orders[order].__getitem__)
+        else:
+            self._draws.shuffle(lots)
+        for lot in lots:
+            self._seat(fleet, lot)
+        return fleet
+
+    def _seat(self, fleet: list[Machine], lot: int) -> None:
+        """Put a job where it adds least, on a machine of its own if nowhere else."""
+        nodes, draws = self.tables.nodes[lot], self._draws
+        rank = self._rank(fleet, lot)
+        usd, at, way = self._own_usd[lot][rank], -1, None
+        for place, machine in enumerate(fleet):
+            if machine.width != nodes or draws.part() < MISSED:
+                continue
+            found = self.inserting.best(machine, lot, usd)
+            if found.usd < usd:
+                usd, at, way = found.usd, place, found
+        if way is not None:
+            fleet[at] = self.inserting.inserted(fleet[at], lot, way)
+            return
+        empty = self._yard.empty(self._own[lot][rank], nodes)
+        fleet.append(self._yard.placed(empty, lot, empty.times[0]))
+
+    def _rank(self, fleet: Sequence[Machine], lot: int) -> int:
+        """Return which kind, by its cost for the job alone, a new machine would be of."""
+        usd, draws = self._own_usd[lot], self._draws
+        rank = 0
+        if draws.part() < 0.3:
+            rank = min(int(-2.0 * math.log(1.0 - draws.part())), len(usd) - 1)
+        room = self._limits.room(fleet, self.tables.nodes[lot])
+        if room is not None:
+            while rank < len(usd) - 1 and not room[self._own[lot][rank]]:
+                rank += 1
+        return rank if math.isfinite(usd[rank]) else 0
+
+
+def _usd(fleet: Sequence[Machine]) -> float:
+    return sum(machine.usd for machine in fleet)
