@@ -320,8 +320,8 @@ class Round(Wire):
     """Planning settings as JSON."""
     sightings: str
     """Sightings as JSON."""
-    offers: str = "[]"
-    """Offers as JSON."""
+    offers: str = ""
+    """Digest of the list of offers, which the store keeps once; empty: nothing was offered."""
     wait: str = ""
     """Empty: whoever fits may start."""
     rent: str = ""

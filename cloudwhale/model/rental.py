@@ -74,7 +74,10 @@ class Rental(Value):
     is_fixed: bool = False
     """Its provider does not move its stop."""
     projects: dict[str, MicroUsd] = {}
-    """What each of its projects has set aside for it, by the project's account of the month."""
+    """What each of its projects has set aside for it, by the project's account of the month.
+
+    It stays as it is when the machine is paid for, so that one sees what was set aside.
+    """
     held_s: dict[str, float] = {}
     """Seconds that each job has held a place there, times the part of the machine that it took."""
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from cloudwhale.model import event as e
 from cloudwhale.model import plan as p
 from cloudwhale.model.units import NOTHING, Instant
+from cloudwhale.planning import projects
 
 
 def events_of(plan: p.Plan, at: Instant) -> tuple[e.Event, ...]:
@@ -44,15 +45,22 @@ def _of_rental(
     payer, name, node = rental.payer, rental.id, rental.node
     match step:
         case p.Rent():
-            yield e.Reserved(at=at, payer=payer, rental=name, amount=rental.reserved)
+            yield e.Reserved(
+                at=at, payer=payer, rental=name, amount=rental.reserved, projects=rental.projects
+            )
             yield e.RentalChanged(at=at, rental=rental)
             yield from (e.Waits(at=at, job=job, reason=step.reason) for job in rental.jobs)
         case p.Join():
+            if step.projects:
+                yield e.Reserved(
+                    at=at, payer=payer, rental=name, amount=NOTHING, projects=step.projects
+                )
             yield e.RentalChanged(at=at, rental=rental)
             yield e.Waits(at=at, job=step.job, reason=step.reason)
         case p.Renew():
             added = NOTHING if rental.renewal is None else rental.renewal.reserved
-            yield e.Reserved(at=at, payer=payer, rental=name, amount=added)
+            beside = {} if rental.renewal is None else rental.renewal.projects
+            yield e.Reserved(at=at, payer=payer, rental=name, amount=added, projects=beside)
             yield e.RentalChanged(at=at, rental=rental)
         case p.Return() if node is not None:
             yield e.RentalChanged(at=at, rental=rental)
@@ -60,10 +68,13 @@ def _of_rental(
         case p.Settle():
             for job, amount in step.charges.items():
                 project = rental.jobs.get(job, "default")
+                account = projects.account_for(rental, project)
                 yield e.Charged(
-                    at=at, payer=payer, rental=name, amount=amount, job=job, project=project
-                )
-            yield e.Released(at=at, payer=payer, rental=name, amount=step.released)
+                    at=at, payer=payer, rental=name, amount=amount, job=job, project=project,
+                    account=account if account in rental.projects else "",
+                )  # fmt: skip
+            free = projects.unused(rental, step.charges)
+            yield e.Released(at=at, payer=payer, rental=name, amount=step.released, projects=free)
             yield e.RentalChanged(at=at, rental=rental)
             if node is not None and rental.machine:
                 yield e.NodeRemoved(at=at, node=node)

@@ -4,8 +4,8 @@ A job joins where all that the machine was rented for has started, where it fits
 and where the time that the machine is kept longer for it costs less than a machine of its own.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from cloudwhale.model import plan as p
 from cloudwhale.model.job import Job, JobState, Placement
@@ -15,11 +15,11 @@ from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.rental import Rental, RentalState
 from cloudwhale.model.units import NOTHING, MicroUsd, Seconds, usd
 from cloudwhale.model.world import World
-from cloudwhale.planning import ledger
+from cloudwhale.planning import ledger, projects
 from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.fit import fit
 from cloudwhale.planning.inventory import Free, free_capacity
-from cloudwhale.planning.leasing import LONGER, finishing, landing_s, still_s, tenants
+from cloudwhale.planning.leasing import LONGER, finishing, landing_s, lease_until, still_s, tenants
 from cloudwhale.planning.needs import spec_of
 from cloudwhale.planning.speeds import run_s
 from cloudwhale.planning.stock import Stock
@@ -48,9 +48,11 @@ def joins(
         own = next(stock.options(job), None)
         if best is None or (own is not None and best[0] >= own.cost):
             continue
-        there, longer_s = best[2], best[3]
-        if purses.pays(job, there, longer_s):
-            found.append(_joined(job, there, best[0], longer_s))
+        there, runs_s = best[2], best[3]
+        longer_s = _longer_s(job, there, runs_s, world)
+        beside = _set_aside(job, there, runs_s, world)
+        if purses.pays(job, there, longer_s, beside):
+            found.append(_joined(job, there, best[0], longer_s, beside))
     return found
 
 
@@ -74,7 +76,7 @@ def _awaits_somebody(world: World, rental: Rental) -> bool:
 
 
 Joinable = tuple[MicroUsd, str, _Open, Seconds]
-"""What it costs, the rental's id, the machine, and how much longer its lease has to be."""
+"""What it costs, the rental's id, the machine, and how long the job runs there."""
 
 
 def _costs(
@@ -87,11 +89,22 @@ def _costs(
         models = {device.id: device.model for device in there.offer.facts.devices}
         model = models.get(place.devices[0]) if place.devices else None
         runs_s = run_s(job, model, 0, durations)
-        beyond_s = world.now + runs_s * LONGER + landing_s([job]) - there.rental.lease.away_until
-        if beyond_s > 0 and there.rental.is_fixed:
+        if there.rental.is_fixed and _longer_s(job, there, runs_s, world) > 0:
             continue
         cost = ledger.cost(there.offer.usd_h or NOTHING, max(0.0, runs_s - there.still_s))
-        yield cost, there.rental.id, there, max(0.0, beyond_s)
+        yield cost, there.rental.id, there, runs_s
+
+
+def _longer_s(job: Job, there: _Open, runs_s: Seconds, world: World) -> Seconds:
+    """Return how much longer a lease has to be for a job that joins."""
+    ends_at = world.now + runs_s * LONGER + landing_s([job])
+    return max(0.0, ends_at - there.rental.lease.away_until)
+
+
+def _set_aside(job: Job, there: _Open, runs_s: Seconds, world: World) -> projects.Amounts:
+    """Return what the job's project sets aside, beside the payer, whose money is there."""
+    until = lease_until(0, world.now, runs_s, landing_s([job])).stop_at
+    return projects.for_joining(there.rental, job.spec.project, world.now, until)
 
 
 def _may_join(job: Job, there: _Open) -> bool:
@@ -109,9 +122,21 @@ class _Purses:
     def __init__(self, world: World, durations: Durations) -> None:
         self._world, self._durations = world, durations
         self._needed: dict[str, MicroUsd] = {}
+        self._started = projects.forecasts(world, durations)
 
-    def pays(self, job: Job, there: _Open, longer_s: Seconds) -> bool:
-        """Say whether a lease can be so much longer at the highest price, and keep the money."""
+    def pays(self, job: Job, there: _Open, longer_s: Seconds, beside: projects.Amounts) -> bool:
+        """Say whether a lease can be so much longer at the highest price, and keep the money.
+
+        `beside`: what its project has to set aside at once.
+        """
+        if projects.refusal(self._world, beside, self._started) is not None:
+            return False
+        if not self._run_pays(job, there, longer_s):
+            return False
+        self._world = replace(self._world, accounts=projects.less(self._world, beside))
+        return True
+
+    def _run_pays(self, job: Job, there: _Open, longer_s: Seconds) -> bool:
         account, most_usd_h = self._world.accounts.get(job.run), there.offer.most_usd_h
         if not longer_s:
             return True
@@ -127,10 +152,12 @@ class _Purses:
         return True
 
 
-def _joined(job: Job, there: _Open, cost: MicroUsd, longer_s: Seconds) -> p.Join:
+def _joined(
+    job: Job, there: _Open, cost: MicroUsd, longer_s: Seconds, beside: projects.Amounts
+) -> p.Join:
     rental = there.rental
-    with_it: Mapping[str, str] = {**rental.jobs, job.id: job.spec.project}
-    there.rental = rental.but(jobs=dict(with_it))
+    with_it = {**rental.jobs, job.id: job.spec.project}
+    there.rental = rental.but(jobs=with_it, projects=projects.with_more(rental.projects, beside))
     place = fit(spec_of(job), there.free)
     if isinstance(place, Placement):
         there.free = there.free.less(job.wants, place)
@@ -139,4 +166,5 @@ def _joined(job: Job, there: _Open, cost: MicroUsd, longer_s: Seconds) -> p.Join
         f"goes onto {rental.id} ({rental.offer}), which its run has rented and which has room: "
         f"{usd(cost)} USD more{longer}"
     )
-    return p.Join(rental=there.rental, job=job.id, reason=Reason(code=Code.JOINS, says=says))
+    reason = Reason(code=Code.JOINS, says=says)
+    return p.Join(rental=there.rental, job=job.id, projects=dict(beside), reason=reason)

@@ -9,8 +9,8 @@ from cloudwhale.model.node import NodeState
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.rental import ON_ITS_WAY, Renewal, Rental, RentalState
 from cloudwhale.model.units import NOTHING, Instant, MicroUsd, Seconds, usd
-from cloudwhale.model.world import Account, World
-from cloudwhale.planning import ledger
+from cloudwhale.model.world import World
+from cloudwhale.planning import ledger, projects
 from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.fit import fit
 from cloudwhale.planning.inventory import Free, free_capacity
@@ -50,14 +50,7 @@ class Kept:
         """Return the world with what is set aside taken from its accounts."""
         if not self.set_aside:
             return world
-        return replace(world, accounts=_less(world, self.set_aside))
-
-
-def _less(world: World, set_aside: Mapping[str, MicroUsd]) -> Mapping[str, Account]:
-    return {
-        payer: account.but(reserved=MicroUsd(account.reserved + set_aside.get(payer, 0)))
-        for payer, account in world.accounts.items()
-    }
+        return replace(world, accounts=projects.less(world, self.set_aside))
 
 
 def at_home(world: World) -> World:
@@ -253,8 +246,9 @@ class _Keeping:
         rental, offer = self.rental, self.rental.taken
         wanted_s = still_s(jobs, rental, self.durations, self.now)
         wanted_s += coming_s(self.expected, rental, self.durations)
-        account = _less(self.world, self.paid).get(rental.payer)
-        forecast = finishing(self.world, rental.payer, self.durations, but=rental.id)
+        world = replace(self.world, accounts=projects.less(self.world, self.paid))
+        forecast = finishing(world, rental.payer, self.durations, but=rental.id)
+        theirs = projects.forecasts(world, self.durations, but=rental.id)
         for part in PARTS:
             lease = lease_until(rental.lease.number + 1, self.now, wanted_s * part, landing_s(jobs))
             before = after = None
@@ -264,10 +258,12 @@ class _Keeping:
             if before is None or after is None or after <= before:
                 continue
             added = MicroUsd(after - before)
-            if admitted(account, rental.payer, added, forecast, anew=False) is None:
-                before_it = self.paid.get(rental.payer, NOTHING)
-                self.paid[rental.payer] = MicroUsd(before_it + added)
-                return _renew(rental, Renewal(lease=lease, reserved=added))
+            beside = projects.for_longer(rental, [*jobs, *self.expected], added)
+            account = world.accounts.get(rental.payer)
+            no = admitted(account, rental.payer, added, forecast, anew=False)
+            if (no or projects.refusal(world, beside, theirs, anew=False)) is None:
+                self.paid |= projects.with_more(self.paid, {rental.payer: added, **beside})
+                return _renew(rental, Renewal(lease=lease, reserved=added, projects=beside))
         return None
 
     def _land(self, jobs: Sequence[Job], why: str) -> Iterator[p.Step]:
@@ -315,7 +311,7 @@ def settled(rental: Rental) -> p.Settle:
     cost = min(rental.reserved, _cost(rental))
     charges: Mapping[str, MicroUsd] = {}
     if cost:
-        charges = ledger.split(cost, dict.fromkeys(rental.jobs, 1.0))
+        charges = projects.charges(rental, cost)
     released = MicroUsd(rental.reserved - cost)
     says = f"{rental.id} has cost {usd(cost)} USD; {usd(released)} USD are free again"
     return p.Settle(
@@ -353,8 +349,9 @@ def _renew(rental: Rental, renewal: Renewal) -> p.Renew:
         f"{rental.id} is needed for longer: {longer_s:.0f} s more, "
         f"{usd(renewal.reserved)} USD more are set aside"
     )
+    beside = projects.with_more(rental.projects, renewal.projects)
     return p.Renew(
-        rental=rental.but(renewal=renewal, reserved=reserved),
+        rental=rental.but(renewal=renewal, reserved=reserved, projects=beside),
         reason=Reason(code=Code.RENTED, says=says),
     )
 

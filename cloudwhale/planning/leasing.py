@@ -1,12 +1,12 @@
 """How long a machine is leased, what that can cost, and what is still needed of it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 from cloudwhale.model.job import CheckpointRule, Job
 from cloudwhale.model.offer import Offer
 from cloudwhale.model.reason import Code, Refusal
-from cloudwhale.model.rental import Lease, Rental
+from cloudwhale.model.rental import ON_ITS_WAY, Lease, Rental
 from cloudwhale.model.units import NOTHING, Instant, MicroUsd, Seconds
 from cloudwhale.model.world import Account, World
 from cloudwhale.planning import ledger
@@ -65,19 +65,38 @@ def finishing(world: World, payer: str, durations: Durations, but: str = "") -> 
     """
     total = NOTHING
     for rental in world.rentals.values():
-        offer = rental.taken
-        if rental.payer != payer or rental.id == but or offer is None:
-            continue
-        most_usd_h = offer.most_usd_h
-        if most_usd_h is None:
-            continue
-        here = tenants(world, rental)
-        if not here:
-            continue
-        needed_until = world.now + LATE * still_s(here, rental, durations, world.now)
-        beyond_s = needed_until + landing_s(here) - rental.lease.away_until
-        total = MicroUsd(total + ledger.cost(most_usd_h, beyond_s))
+        if rental.payer == payer and rental.id != but:
+            here = tenants(world, rental)
+            total = MicroUsd(total + beyond(world, rental, here, durations))
     return total
+
+
+def beyond(world: World, rental: Rental, here: Sequence[Job], durations: Durations) -> MicroUsd:
+    """Return the forecast of what those on a machine need of it beyond its lease, at most.
+
+    For one that is on its way: what its jobs may need when they run late.
+    """
+    most_usd_h = None if rental.taken is None else rental.taken.most_usd_h
+    if most_usd_h is None or rental.ended_at is not None:
+        return NOTHING
+    until = rental.lease.away_until
+    if here:
+        needed_s = LATE * still_s(here, rental, durations, world.now) + landing_s(here)
+        return ledger.cost(most_usd_h, world.now + needed_s - until)
+    if rental.state not in ON_ITS_WAY:
+        return NOTHING
+    coming = [world.jobs[name] for name in rental.jobs if name in world.jobs]
+    held_s = until - rental.reserved_at - landing_s(coming)
+    return ledger.cost(most_usd_h, (LATE / LONGER - 1) * held_s)
+
+
+def tail(offer: Offer, needed_s: Seconds) -> MicroUsd:
+    """Return what a machine that is needed for so long, boot included, may need beyond its lease.
+
+    Whoever starts there is started work then, whose forecast the money must hold too.
+    """
+    held_s = max(LEAST_LEASE_S, LONGER * needed_s)
+    return ledger.cost(offer.most_usd_h or NOTHING, (LATE / LONGER - 1) * held_s)
 
 
 def tenants(world: World, rental: Rental) -> list[Job]:

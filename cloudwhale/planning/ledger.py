@@ -151,3 +151,25 @@ def split(amount: MicroUsd, weights: Mapping[str, float]) -> Mapping[str, MicroU
     for name in by_remainder[:short]:
         parts[name] += 1
     return {name: MicroUsd(part) for name, part in parts.items()}
+
+
+def split_below(
+    amount: MicroUsd, weights: Mapping[str, float], most: Mapping[str, MicroUsd]
+) -> Mapping[str, MicroUsd]:
+    """Split money by weight so that nobody gets more than its most; the others share what is over.
+
+    Who has no most can take everything. Raise ValueError when all of them are too little.
+    """
+    found: dict[str, MicroUsd] = {}
+    shares = dict(weights)
+    while shares:
+        parts = split(MicroUsd(amount - sum(found.values())), shares)
+        over = [name for name, part in parts.items() if part > most.get(name, part)]
+        if not over:
+            return {**found, **parts}
+        for name in over:
+            found[name] = most[name]
+            del shares[name]
+    if sum(found.values()) < amount:
+        raise ValueError(f"{amount} is more than all may pay together: {sum(found.values())}")
+    return found

@@ -9,7 +9,7 @@ from cloudwhale.model.job import Job, JobState
 from cloudwhale.model.plan import Decision, Plan
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.world import World
-from cloudwhale.planning import cycles
+from cloudwhale.planning import cycles, projects
 from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.giving import Matched, matched
 from cloudwhale.planning.joining import joins
@@ -54,6 +54,8 @@ def _plan(world: World, policies: Policies) -> Plan:
     if stock is not None:
         joined = joins(paid, [job for job, _ in found.leaving], durations, stock)
         found = found.without({step.job for step in joined})
+        for step in joined:
+            paid = replace(paid, accounts=projects.less(paid, step.projects))
         rented = rentals(paid, found.leaving, policies.rent, durations, stock)
         if policies.wait is not None:
             found = _with_prices(found, paid, durations, stock)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from cloudwhale.model import plan as p
 from cloudwhale.model.job import Job
@@ -16,16 +16,18 @@ from cloudwhale.model.units import (
     Seconds,
     usd,
 )
-from cloudwhale.model.world import World
+from cloudwhale.model.world import Account, World
 from cloudwhale.planning import ledger, projects
 from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.leasing import (
     admitted,
+    beyond,
     bounded,
     landing_s,
     lease_until,
     worst_cost,
 )
+from cloudwhale.planning.payers import account_in, account_name, month_of
 from cloudwhale.planning.problems import Purse, problem_of
 from cloudwhale.planning.renting import Till, told
 from cloudwhale.planning.stock import Stock
@@ -61,17 +63,22 @@ def rentals(
     if not leaving or rent is None:
         return Rented()
     made = _Tendering(world, rent, durations, stock)
-    for jobs in _by_payer([job for job, _ in leaving]):
+    for jobs in _by_payer([job for job, _ in leaving], world):
         made.ask_for(jobs)
     return Rented(tuple(made.steps), made.refused, tuple(made.tenders))
 
 
-def _by_payer(jobs: Sequence[Job]) -> Sequence[Sequence[Job]]:
-    """Return the jobs that may share machines: of one payer, without a budget of their own."""
-    found: dict[tuple[str, str], list[Job]] = {}
+def _by_payer(jobs: Sequence[Job], world: World) -> Sequence[Sequence[Job]]:
+    """Return the jobs that may share machines: of one payer, without a budget of their own.
+
+    Those of a project with a budget have machines to themselves: nobody else goes without one
+    because that project's money is spent.
+    """
+    found: dict[tuple[str, str, str], list[Job]] = {}
     for job in jobs:
         alone = "" if job.spec.budget is None else job.id
-        found.setdefault((job.run, alone), []).append(job)
+        project = job.spec.project if job.spec.project in world.budgets else ""
+        found.setdefault((job.run, project, alone), []).append(job)
     return list(found.values())
 
 
@@ -82,6 +89,8 @@ class _Tendering:
         self.world, self.rent, self.stock = world, rent, stock
         self.till = Till(world, durations)
         self.accounts = dict(world.accounts)
+        self.late: dict[str, MicroUsd] = {}
+        """What the machines of this round may need beyond their leases, by account."""
         self.steps: list[p.Rent] = []
         self.refused: dict[str, Reason] = {}
         self.tenders: list[p.Tender] = []
@@ -113,9 +122,24 @@ class _Tendering:
         account = self.accounts.get(jobs[0].run)
         if account is None:
             return 0.0
-        left = ledger.left(account) - self.till.forecast(account.payer)
+        left = [self._left(account.payer, account)]
+        for project in {job.spec.project for job in jobs} & self.world.budgets.keys():
+            payer = account_name(project, month_of(self.world.now))
+            left.append(self._left(payer, account_in(self._now(), payer)))
         budgets = [job.spec.budget for job in jobs if job.spec.budget is not None]
-        return max(0, min([left, *budgets])) / MICRO_PER_USD
+        return max(0, min([*left, *budgets])) / MICRO_PER_USD
+
+    def _left(self, payer: str, account: Account) -> int:
+        """Return what an account may set aside; what has started may still need some of it."""
+        return ledger.left(account) - self._started(payer)
+
+    def _started(self, payer: str, late: MicroUsd = NOTHING) -> MicroUsd:
+        """Return what finishing an account's work may need beyond its leases."""
+        return MicroUsd(self.till.forecast(payer) + self.late.get(payer, NOTHING) + late)
+
+    def _now(self) -> World:
+        """Return the world with what this round has set aside so far."""
+        return replace(self.world, accounts=self.accounts)
 
     def _take(self, choice: Choice, mine: Sequence[Job], name: str) -> None:
         made = self._step(choice, mine, name)
@@ -125,19 +149,28 @@ class _Tendering:
         if no is not None:
             self.refused |= dict.fromkeys(made.rental.jobs, told(no, made.rental.offer))
             return
-        account = self.accounts[made.rental.payer]
-        taken = MicroUsd(account.reserved + made.rental.reserved)
-        self.accounts[account.payer] = account.but(reserved=taken)
+        rental = made.rental
+        taken = {rental.payer: rental.reserved, **rental.projects}
+        self.accounts = dict(projects.less(self._now(), taken))
+        for payer in taken:
+            self.late[payer] = MicroUsd(self.late.get(payer, NOTHING) + self._late(rental))
         self.steps.append(made)
 
     def _refusal(self, made: Rental, mine: Sequence[Job]) -> Refusal | None:
         for one in mine:
             if (no := bounded(one, made.reserved)) is not None:
                 return no
+        started = {
+            payer: self._started(payer, self._late(made)) for payer in (made.payer, *made.projects)
+        }
         account = self.accounts.get(made.payer)
         return admitted(
-            account, made.payer, made.reserved, self.till.forecast(made.payer), anew=True
-        )
+            account, made.payer, made.reserved, started[made.payer], anew=True
+        ) or projects.refusal(self._now(), made.projects, started)
+
+    def _late(self, made: Rental) -> MicroUsd:
+        """Return what a machine that is rented now may need beyond its lease."""
+        return beyond(self.world, made, (), self.till.durations)
 
     def _step(self, choice: Choice, mine: Sequence[Job], name: str) -> p.Rent | None:
         """Return the rental of an offer for some jobs; None when it does not do for one of them."""
@@ -163,7 +196,8 @@ class _Tendering:
             for seat in choice.seats
         )
         cost = _micro(kind.cost_usd(used_s))
-        made = made.but(starts_at=starts_at)
+        beside = projects.for_new(made, {seat.job: seat.ends_at for seat in seats})
+        made = made.but(starts_at=starts_at, projects=beside)
         return p.Rent(rental=made, reason=_why(made, choice), seats=seats, cost=cost)
 
     def _rental(
