@@ -92,9 +92,11 @@ class MortalStore(Rest):
         self._wait()
         return int(self._fuse.around(lambda: self._store.append(events, epoch=epoch)))
 
-    def record(self, round: Any, events: Iterable[e.Event], *, epoch: int) -> int:
+    def record(self, round: Any, events: Iterable[e.Event], *, epoch: int, offers: str = "") -> int:
         self._wait()
-        return int(self._fuse.around(lambda: self._store.record(round, events, epoch=epoch)))
+        return int(
+            self._fuse.around(lambda: self._store.record(round, events, epoch=epoch, offers=offers))
+        )
 
     def _wait(self) -> None:
         if self.is_locked:

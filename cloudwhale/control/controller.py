@@ -326,6 +326,7 @@ class Controller:
         if not events:
             self._store.append((), epoch=self.epoch)
             return
+        offers = self._watcher.offers.kept
         round_ = p.Round(
             number=0,
             version=world.version,
@@ -336,13 +337,13 @@ class Controller:
             score=self._chosen.score,
             settings=self._chosen.policies.rules.model_dump_json(),
             sightings=_as_json(world.sightings),
-            offers=self._watcher.offers.text,
+            offers=offers.digest,
             wait=self._chosen.wait,
             rent=self._chosen.rent,
             answers="" if asked is None else asked.text(),
             plan=made,
         )
-        self._store.record(round_, events, epoch=self.epoch)
+        self._store.record(round_, events, epoch=self.epoch, offers=offers.text)
 
 
 def _version_after(made: p.Plan, world: World) -> int:

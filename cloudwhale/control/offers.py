@@ -4,6 +4,7 @@ Left out is what was refused not long ago, what a quota does not hold, what the 
 what another offer beats in every respect.
 """
 
+import hashlib
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -48,6 +49,16 @@ class _Quota:
     """Until when that is believed."""
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A list of offers as a store keeps it."""
+
+    digest: str
+    """SHA-256 of the text; empty for an empty list."""
+    text: str
+    """As JSON; empty for an empty list."""
+
+
 class Offers:
     """Remembers what every provider offers, what was refused not long ago, and what quotas hold."""
 
@@ -66,7 +77,8 @@ class Offers:
         self._made_of: object = None
         """What the open offers were made of: while it is the same, they are."""
         self._open: tuple[Offer, ...] = ()
-        self._text = "[]"
+        self._kept: Kept | None = None
+        """The open offers as a store keeps them, made when they are asked for."""
 
     def limit_to(self, limits: Limits) -> None:
         """Offer from now on what a user's settings allow, and nothing else."""
@@ -142,7 +154,7 @@ class Offers:
             a is not b and a != b for a, b in zip(found, self._open, strict=True)
         ):
             self._open = found
-            self._text = as_json(found)
+            self._kept = None
         return self._open
 
     def _left(self, now: Instant, rentals: Iterable[Rental]) -> Mapping[str, float]:
@@ -164,9 +176,11 @@ class Offers:
                 yield offer if units == offer.quota_left else offer.but(quota_left=units)
 
     @property
-    def text(self) -> str:
-        """Return what could be taken when it was asked last, as JSON."""
-        return self._text
+    def kept(self) -> Kept:
+        """Return what could be taken when it was asked last, as a store keeps it."""
+        if self._kept is None:
+            self._kept = kept(self._open)
+        return self._kept
 
     def next_look_at(self) -> Instant | None:
         """Return when a question is due, or what was blocked is open again."""
@@ -185,6 +199,14 @@ def _used(rentals: Iterable[Rental]) -> Mapping[str, float]:
             continue
         used[offer.quota] = used.get(offer.quota, 0.0) + offer.quota_units
     return used
+
+
+def kept(offers: Sequence[Offer]) -> Kept:
+    """Return a list of offers as a store keeps it; lists of the same offers are the same."""
+    if not offers:
+        return Kept("", "")
+    text = as_json(offers)
+    return Kept(hashlib.sha256(text.encode()).hexdigest(), text)
 
 
 def as_json(offers: Sequence[Offer]) -> str:

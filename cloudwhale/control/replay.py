@@ -10,11 +10,12 @@ from cloudwhale.control.answers import Remembered, read_json
 from cloudwhale.control.desk import Desk
 from cloudwhale.control.offers import read_json as read_offers
 from cloudwhale.control.solved import Solved, solved_again
+from cloudwhale.model.offer import Offer
 from cloudwhale.model.plan import Plan, Round
 from cloudwhale.model.world import Sighting, World
 from cloudwhale.planning.planner import Policies, plan
 from cloudwhale.planning.rules import Rules
-from cloudwhale.spi.errors import CloudwhaleError
+from cloudwhale.spi.errors import CloudwhaleError, StoreUnusable
 from cloudwhale.spi.renting import Rent
 from cloudwhale.spi.store import Store
 
@@ -98,8 +99,20 @@ def world_of(store: Store, stored: Round) -> World:
         store.world_at(stored.version, stored.now),
         seed=stored.seed,
         sightings={name: Sighting.model_validate(row) for name, row in rows.items()},
-        offers=read_offers(stored.offers),
+        offers=_offers_of(store, stored),
     )
+
+
+def _offers_of(store: Store, stored: Round) -> tuple[Offer, ...]:
+    if not stored.offers:
+        return ()
+    text = store.offer_list(stored.offers)
+    if text is None:
+        raise StoreUnusable(
+            f"the database holds no list of the offers that round {stored.number} was made with",
+            "Without it the round cannot be made again.",
+        )
+    return read_offers(text)
 
 
 def _notes(again: Again) -> Iterator[str]:

@@ -32,10 +32,10 @@ class TroubledStore(MemoryStore):
         self._refuse(epoch)
         return super().append(events, epoch=epoch)
 
-    def record(self, round: Round, events: Iterable[Event], *, epoch: int) -> int:
+    def record(self, round: Round, events: Iterable[Event], *, epoch: int, offers: str = "") -> int:
         """See Store."""
         self._refuse(epoch)
-        return super().record(round, events, epoch=epoch)
+        return super().record(round, events, epoch=epoch, offers=offers)
 
     def _refuse(self, epoch: int | None) -> None:
         if self.is_failing and epoch is not None:

@@ -55,9 +55,10 @@ class Store(Protocol):
         """Return the world as it was after an event, by applying the events again."""
         ...
 
-    def record(self, round: Round, events: Iterable[Event], *, epoch: int) -> int:
+    def record(self, round: Round, events: Iterable[Event], *, epoch: int, offers: str = "") -> int:
         """Store a round and the events it leads to, all or none; return the round's number.
 
+        `offers`: the list that the round names by its digest; a list that is there is kept once.
         Raise StaleWorld when an event was stored since the round's version, other than by
         this epoch's holder.
         """
@@ -101,6 +102,10 @@ class Store(Protocol):
 
     def round(self, number: int) -> Round | None:
         """Return a round by number."""
+        ...
+
+    def offer_list(self, digest: str) -> str | None:
+        """Return a list of offers as it was given with a round, or None when there is none."""
         ...
 
     def seal(self, run: str, secrets: Mapping[str, bytes]) -> None:

@@ -16,6 +16,7 @@ from postgres import Server, at_statement, name_in
 from sqlalchemy import Engine, event, text
 from stories import WHY, submitted
 
+from cloudwhale.control.replay import world_of
 from cloudwhale.control.store import SqlStore, open_store
 from cloudwhale.control.store import postgres as p
 from cloudwhale.control.store.database import Schema
@@ -326,17 +327,23 @@ def test_whether_anything_happened_is_one_question_outside_of_any_transaction(
 @pytest.fixture
 def oldest(postgres: Server) -> Iterator[str]:
     """Make a database as the first revision left it; return its URL."""
+    url = as_left(postgres, OLDEST, "0001")
+    yield url
+    postgres.drop(url)
+
+
+def as_left(postgres: Server, file: Path, revision: str) -> str:
+    """Make a database as the program of a revision left it; return its URL."""
     url = postgres.new_database("template0")
     database = p.PostgresDatabase(url)
-    rows = [line for line in OLDEST.read_text().splitlines() if line.startswith("INSERT INTO")]
+    rows = [line for line in file.read_text().splitlines() if line.startswith("INSERT INTO")]
     with database.writer.begin() as connection:
-        upgrade(connection, Schema(head="0001"))
+        upgrade(connection, Schema(head=revision))
         for row in rows:
             if "alembic_version" not in row:
                 connection.exec_driver_sql(row.replace("%", "%%"))
     database.close()
-    yield url
-    postgres.drop(url)
+    return url
 
 
 def test_a_database_of_the_first_revision_goes_on_as_if_it_had_always_been_of_this(
@@ -350,6 +357,17 @@ def test_a_database_of_the_first_revision_goes_on_as_if_it_had_always_been_of_th
         assert world.use["nlp"].device_s == 50.0
         assert world.nodes["host"].cached == ("label:llama", "label:bert")
         assert world == store.world_at(store.version(), 200.0)
+
+
+def test_offers_that_each_round_held_are_kept_once_and_found_again(postgres: Server) -> None:
+    url = as_left(postgres, OLDEST.with_name("database_0003.sql"), "0003")
+    with closing(open_store(url, may_migrate=True)) as store:
+        rounds = [stored for n in (1, 2, 3, 4) if (stored := store.round(n)) is not None]
+        offers = [[offer.id for offer in world_of(store, each).offers] for each in rounds]
+    assert offers == [[], ["big", "small"], ["big", "small"], ["big"]]
+    kept = postgres.run("SELECT count(*) FROM offer_lists", database=name_in(url))
+    assert kept == [(2,)]
+    postgres.drop(url)
 
 
 def columns(postgres: Server, url: str) -> list[tuple[Any, ...]]:

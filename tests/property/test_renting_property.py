@@ -15,7 +15,7 @@ from clouding import (
 )
 from staging import nothing_ran_twice, pass_by
 
-from cloudwhale.control.offers import read_json
+from cloudwhale.control.offers import kept
 from cloudwhale.control.replay import world_of
 from cloudwhale.model import event as e
 from cloudwhale.model.job import JobState
@@ -123,7 +123,7 @@ def rounds_of(stage: Stage) -> list[Round]:
 
 def made_again(stage: Stage, stored: Round) -> bool:
     world = world_of(stage.scenery.store, stored)
-    assert world.offers == read_json(stored.offers)
+    assert kept(world.offers).digest == stored.offers
     return plan(world, RENTING).model_dump_json() == stored.plan.model_dump_json()
 
 

@@ -11,7 +11,7 @@ from makers import a_job, a_node, a_world
 
 from cloudwhale.control.hired import Hired
 from cloudwhale.control.hiring import EXTEND, LAUNCH, Ended, Extended, Launched
-from cloudwhale.control.offers import BLOCKED_S, Offered, Offers, read_json
+from cloudwhale.control.offers import BLOCKED_S, Kept, Offered, Offers, read_json
 from cloudwhale.control.store.memory import MemoryStore
 from cloudwhale.model import event as e
 from cloudwhale.model.node import NodeState
@@ -196,7 +196,18 @@ def test_offers_are_kept_by_name_and_are_the_same_object_while_nothing_changes()
     assert [offer.id for offer in open_] == ["a", "b"]
     of.came(Offered("cloud", (A.but(), B.but())))
     assert of.open(1.0) is open_
-    assert read_json(of.text) == open_
+    assert read_json(of.kept.text) == open_
+
+
+def test_lists_of_the_same_offers_are_kept_as_the_same_and_others_are_not() -> None:
+    of, other = offers(), offers()
+    assert of.kept == Kept("", ""), "nobody has asked for it yet"
+    of.open(0.0)
+    other.open(0.0)
+    assert of.kept == other.kept and of.kept.digest
+    other.block("a", 0.0)
+    other.open(1.0)
+    assert of.kept.digest != other.kept.digest
 
 
 def test_a_refused_offer_is_left_out_for_a_while() -> None:
@@ -223,7 +234,7 @@ def test_a_price_that_moves_is_another_offer() -> None:
     of.came(Offered("cloud", (A.but(price_usd_h=micro_usd(1)), B)))
     assert of.open(0.0) is not before
     of.came(Offered("cloud", ()))
-    assert of.open(0.0) == () and of.text == "[]"
+    assert of.open(0.0) == () and of.kept == Kept("", "")
 
 
 def test_a_round_that_was_stored_before_offers_were_kept_has_none() -> None:
@@ -232,9 +243,9 @@ def test_a_round_that_was_stored_before_offers_were_kept_has_none() -> None:
         number=1, version=1, now=0.0, seed=0, epoch=1, order="fifo", score="best-fit",
         settings="{}", sightings="{}", plan=made,
     )  # fmt: skip
-    of_old = now.model_dump(mode="json", exclude={"offers", "wait", "rent"})
+    of_old = now.model_dump(mode="json", exclude={"offers", "wait", "rent", "answers"})
     read = Round.model_validate(of_old)
-    assert read == now and read_json(read.offers) == () and (read.wait, read.rent) == ("", "")
+    assert read == now and (read.offers, read.wait, read.rent, read.answers) == ("", "", "", "")
 
 
 def test_an_offer_that_another_beats_stands_in_when_that_is_refused() -> None:

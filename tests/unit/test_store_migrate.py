@@ -1,5 +1,6 @@
 """Databases of other versions: who migrates them, after what, and who refuses."""
 
+import json
 import shutil
 import sqlite3
 import subprocess
@@ -11,6 +12,8 @@ import pytest
 from makers import a_job
 from stories import submitted
 
+from cloudwhale.control.offers import read_json
+from cloudwhale.control.replay import world_of
 from cloudwhale.control.store import SqlStore, open_store, sqlite_url
 from cloudwhale.control.store import migrate as m
 from cloudwhale.control.store.database import SCRIPTS, Schema
@@ -24,8 +27,8 @@ NEXT = '''
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0004"
-down_revision = "0003"
+revision = "0005"
+down_revision = "0004"
 
 
 def upgrade() -> None:
@@ -34,14 +37,16 @@ def upgrade() -> None:
 
 OLDEST = Path(__file__).parents[1] / "contract" / "database_0001.sql"
 
+OF_OFFERS = OLDEST.with_name("database_0003.sql")
+
 BROKEN = NEXT + "    op.drop_table('no_such_table')\n"
 
 
 def a_later_schema(folder: Path, script: str = NEXT) -> Schema:
     """Return the schema of a program one revision ahead."""
     shutil.copytree(SCRIPTS, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / "versions" / "r0004_queue.py").write_text(script)
-    return Schema(head="0004", scripts=folder)
+    (folder / "versions" / "r0005_queue.py").write_text(script)
+    return Schema(head="0005", scripts=folder)
 
 
 def stored_in(home: Path, **options: Any) -> SqlStore:
@@ -91,7 +96,7 @@ def test_the_holder_of_the_lock_migrates_after_a_copy(home: Path, tmp_path: Path
     assert list(store.world(0.0).jobs) == ["a"]
     store.append(submitted(a_job("b")))
     store.close()
-    copy = home / "cloudwhale.db.before-0004"
+    copy = home / "cloudwhale.db.before-0005"
     assert "queueVARCHAR" in tables_of(home / "cloudwhale.db")["table jobs"]
     assert "queueVARCHAR" not in tables_of(copy)["table jobs"]
     kept = SqlStore(SqliteDatabase(copy))
@@ -116,12 +121,40 @@ def test_a_database_of_the_first_revision_goes_on_as_if_it_had_always_been_of_th
     assert store.world(214.0).use["nlp"].device_s == pytest.approx(100.0, rel=1e-2)
 
 
+def test_offers_that_each_round_held_are_kept_once_and_found_again(tmp_path: Path) -> None:
+    file = tmp_path / "cloudwhale.db"
+    with sqlite3.connect(file) as connection:
+        connection.executescript(OF_OFFERS.read_text())
+    connection.close()
+    before = held_by_rounds(file)
+    store = open_store(sqlite_url(tmp_path), may_migrate=True)
+    rounds = [store.round(number) for number in (1, 2, 3, 4)]
+    assert None not in rounds
+    for was, now in zip(before, rounds, strict=True):
+        assert now is not None and world_of(store, now).offers == read_json(was["offers"])
+        moved = now.model_dump(mode="json")
+        assert moved | {"offers": ""} == was | {"offers": ""}, "nothing else has changed"
+    store.close()
+    with sqlite3.connect(file) as connection:
+        (kept,) = connection.execute("SELECT count(*) FROM offer_lists").fetchone()
+    connection.close()
+    assert kept == 2, "two rounds had the same, one had less, one had none"
+
+
+def held_by_rounds(file: Path) -> list[dict[str, Any]]:
+    """Return the bodies of the rounds."""
+    connection = sqlite3.connect(file)
+    found = connection.execute("SELECT body FROM rounds ORDER BY number").fetchall()
+    connection.close()
+    return [json.loads(body) for (body,) in found]
+
+
 def test_others_refuse_an_older_database(home: Path, tmp_path: Path) -> None:
     schema = a_later_schema(tmp_path / "scripts")
-    with pytest.raises(StoreUnusable, match="has revision 0003, this program needs 0004") as fault:
+    with pytest.raises(StoreUnusable, match="has revision 0004, this program needs 0005") as fault:
         stored_in(home, may_migrate=False, schema=schema)
     assert "cloudwhale controller" in fault.value.remedy
-    assert not (home / "cloudwhale.db.before-0004").exists()
+    assert not (home / "cloudwhale.db.before-0005").exists()
 
 
 def test_everybody_refuses_a_newer_database(home: Path, tmp_path: Path) -> None:
@@ -129,7 +162,7 @@ def test_everybody_refuses_a_newer_database(home: Path, tmp_path: Path) -> None:
     stored_in(home, may_migrate=True, schema=schema).close()
     with pytest.raises(StoreUnusable, match="written by a newer version") as fault:
         open_store(sqlite_url(home), may_migrate=True)
-    assert "cloudwhale.db.before-0004" in fault.value.remedy
+    assert "cloudwhale.db.before-0005" in fault.value.remedy
 
 
 def test_a_program_that_runs_on_refuses_to_write_what_was_migrated_meanwhile(
@@ -138,7 +171,7 @@ def test_a_program_that_runs_on_refuses_to_write_what_was_migrated_meanwhile(
     older = open_store(sqlite_url(home), may_migrate=False)
     schema = a_later_schema(tmp_path / "scripts")
     stored_in(home, may_migrate=True, schema=schema).close()
-    with pytest.raises(StoreUnusable, match="migrated to revision 0004 while this program ran"):
+    with pytest.raises(StoreUnusable, match="migrated to revision 0005 while this program ran"):
         older.append(submitted(a_job("b")))
 
 
@@ -152,7 +185,7 @@ def test_a_migration_that_fails_leaves_the_database_as_it_was(home: Path, tmp_pa
 
 
 def test_nothing_is_migrated_when_the_copy_cannot_be_written(home: Path, tmp_path: Path) -> None:
-    (home / "cloudwhale.db.before-0004" / "in-the-way").mkdir(parents=True)
+    (home / "cloudwhale.db.before-0005" / "in-the-way").mkdir(parents=True)
     schema = a_later_schema(tmp_path / "scripts")
     with pytest.raises(StoreUnusable, match="was not migrated: its copy .* cannot be written"):
         stored_in(home, may_migrate=True, schema=schema)
@@ -163,7 +196,7 @@ def test_a_new_database_is_made_at_the_newest_revision(tmp_path: Path) -> None:
     schema = a_later_schema(tmp_path / "scripts")
     stored_in(tmp_path, may_migrate=True, schema=schema).close()
     stored_in(tmp_path, may_migrate=False, schema=schema).close()
-    with pytest.raises(StoreUnusable, match="has revision 0004"):
+    with pytest.raises(StoreUnusable, match="has revision 0005"):
         open_store(sqlite_url(tmp_path), may_migrate=True)
 
 

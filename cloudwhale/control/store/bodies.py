@@ -1,6 +1,7 @@
 """Values to JSON bodies of rows and back."""
 
 import json
+import zlib
 from collections.abc import Sequence
 from typing import TypeVar, cast, get_args
 
@@ -50,6 +51,19 @@ def read_family(row: Sequence[str]) -> tuple[Family, tuple[Seconds, ...]]:
 def family_times(times: tuple[Seconds, ...]) -> str:
     """Return run times as JSON."""
     return json.dumps(times)
+
+
+def packed(text: str) -> bytes:
+    """Return a long text as it is kept."""
+    return zlib.compress(text.encode())
+
+
+def unpacked(kept: bytes) -> str:
+    """Return a long text; raise StoreUnusable when it is none."""
+    try:
+        return zlib.decompress(kept).decode()
+    except (zlib.error, UnicodeDecodeError) as error:
+        raise _unreadable("list of offers", repr(kept[:20]), str(error)) from error
 
 
 def _unreadable(what: str, text: str, why: str) -> StoreUnusable:

@@ -29,6 +29,8 @@ class MemoryStore:
         self._of_subject: dict[str, list[Told]] = {}
         self._rounds: list[Round] = []
         self._rounds_of: dict[str, list[Round]] = {}
+        self._offers: dict[str, str] = {}
+        """Lists of offers by their digests."""
         self._secrets: dict[str, dict[str, bytes]] = {}
         self._epoch = 0
 
@@ -50,7 +52,7 @@ class MemoryStore:
             self._of_subject.setdefault(subject(event), []).append(told)
         return self.version()
 
-    def record(self, round: Round, events: Iterable[Event], *, epoch: int) -> int:
+    def record(self, round: Round, events: Iterable[Event], *, epoch: int, offers: str = "") -> int:
         """See Store."""
         admit(epoch, self._epoch)
         if any(wrote != epoch for wrote in self._wrote[round.version :]):
@@ -60,6 +62,8 @@ class MemoryStore:
             return 0
         stored = round.but(number=len(self._rounds) + 1)
         self._rounds.append(stored)
+        if offers:
+            self._offers.setdefault(stored.offers, offers)
         for job in jobs_of(stored.plan):
             self._rounds_of.setdefault(job, []).append(stored)
         return stored.number
@@ -150,6 +154,10 @@ class MemoryStore:
     def round(self, number: int) -> Round | None:
         """See Store."""
         return self._rounds[number - 1] if 0 < number <= len(self._rounds) else None
+
+    def offer_list(self, digest: str) -> str | None:
+        """See Store."""
+        return self._offers.get(digest)
 
     def sealed(self, run: str) -> Mapping[str, bytes]:
         """See Store."""

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, Executable, bindparam, exists, func, or_, select
 
 from cloudwhale.control.store import tables as t
-from cloudwhale.control.store.bodies import body, read, read_event
+from cloudwhale.control.store.bodies import body, read, read_event, unpacked
 from cloudwhale.control.store.loading import LIVE_VALUES
 from cloudwhale.control.store.rounds import decision_of
 from cloudwhale.model.event import Event
@@ -220,6 +220,21 @@ def round(connection: Connection, number: int) -> Round | None:
     """See Store."""
     text = connection.execute(_ROUND, {"number": number}).scalar()
     return None if text is None else read(Round, text)
+
+
+_OFFERS = select(t.offer_lists.c.body).where(t.offer_lists.c.digest == bindparam("of"))
+_HAS_OFFERS = select(exists().where(t.offer_lists.c.digest == bindparam("of")))
+
+
+def offer_list(connection: Connection, digest: str) -> str | None:
+    """See Store."""
+    packed = connection.execute(_OFFERS, {"of": digest}).scalar()
+    return None if packed is None else unpacked(bytes(packed))
+
+
+def has_offer_list(connection: Connection, digest: str) -> bool:
+    """Say whether a list of offers is kept."""
+    return bool(connection.execute(_HAS_OFFERS, {"of": digest}).scalar_one())
 
 
 def _told(rows: Iterable[Sequence[Any]]) -> list[Told]:

@@ -91,7 +91,7 @@ class SqlStore:
             return batch.events
         return batch.without(doubt)
 
-    def record(self, round: Round, events: Iterable[Event], *, epoch: int) -> int:
+    def record(self, round: Round, events: Iterable[Event], *, epoch: int, offers: str = "") -> int:
         """See Store."""
         new = list(events)
         with self._writing() as write:
@@ -103,6 +103,8 @@ class SqlStore:
             write.batch = None  # in doubt, a round is planned again
             if not round.plan.steps:
                 return 0
+            if offers and not reading.has_offer_list(write.connection, round.offers):
+                writing.write_offer_list(write.connection, round.offers, offers)
             writing.write_round(write.connection, round.but(number=heads.round + 1))
             return heads.round + 1
 
@@ -226,6 +228,10 @@ class SqlStore:
     def round(self, number: int) -> Round | None:
         """See Store."""
         return self._ask(lambda connection: reading.round(connection, number))
+
+    def offer_list(self, digest: str) -> str | None:
+        """See Store."""
+        return self._ask(lambda connection: reading.offer_list(connection, digest))
 
     def sealed(self, run: str) -> Mapping[str, bytes]:
         """See Store."""

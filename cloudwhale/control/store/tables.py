@@ -18,7 +18,7 @@ from sqlalchemy import (
     Text,
 )
 
-HEAD = "0003"
+HEAD = "0004"
 """The newest revision; they count up."""
 
 metadata = MetaData()
@@ -188,6 +188,13 @@ rounds = Table(
     Column("version", Number, nullable=False),
     Column("now", Float, nullable=False),
     Column("body", Text, nullable=False),
+)
+
+offer_lists = Table(
+    "offer_lists",
+    metadata,
+    Column("digest", String, primary_key=True),
+    Column("body", LargeBinary, nullable=False),  # JSON, packed by zlib: a list has 0.1 MB or more
 )
 
 round_jobs = Table(

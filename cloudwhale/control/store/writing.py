@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Insert, Table, Update, bindparam, delete, insert, update
 
 from cloudwhale.control.store import tables as t
-from cloudwhale.control.store.bodies import body, family_times
+from cloudwhale.control.store.bodies import body, family_times, packed
 from cloudwhale.control.store.folding import Changes, Draft, Family, subject
 from cloudwhale.control.store.rounds import jobs_of
 from cloudwhale.model.event import Charged, Event
@@ -44,6 +44,7 @@ _WRITES: dict[str, tuple[Insert, Update]] = {
 }
 _EVENTS, _CHARGES, _EPOCHS = insert(t.events), insert(t.charges), insert(t.epochs)
 _ROUNDS, _ROUND_JOBS, _SECRETS = insert(t.rounds), insert(t.round_jobs), insert(t.secrets)
+_OFFER_LISTS = insert(t.offer_lists)
 _NO_SECRET = delete(t.secrets).where(
     t.secrets.c.run == bindparam("key_run"), t.secrets.c.name == bindparam("key_name")
 )
@@ -127,6 +128,11 @@ def write_round(connection: Connection, round: Round) -> None:
     jobs = sorted(jobs_of(round.plan))
     if jobs:
         connection.execute(_ROUND_JOBS, [{"job": job, "round": round.number} for job in jobs])
+
+
+def write_offer_list(connection: Connection, digest: str, text: str) -> None:
+    """Insert a list of offers that is new."""
+    connection.execute(_OFFER_LISTS, {"digest": digest, "body": packed(text)})
 
 
 def write_epoch(connection: Connection, number: int, holder: str, now: Instant) -> None:
