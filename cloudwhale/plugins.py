@@ -1,7 +1,8 @@
 """Loads entry points: the only place that knows how plugins are found."""
 
 import difflib
-from importlib.metadata import EntryPoint, entry_points
+from functools import cache
+from importlib.metadata import EntryPoint, distributions
 from typing import Any
 
 from cloudwhale.spi.errors import SettingsError
@@ -15,14 +16,29 @@ FILLINGS = "cloudwhale.policies.filling"
 PRICES = "cloudwhale.prices"
 
 
+@cache
+def _installed() -> tuple[EntryPoint, ...]:
+    """Return what installed packages offer us; to look through all of them takes 20 ms."""
+    found: dict[tuple[str, str], EntryPoint] = {}
+    for package in distributions():
+        for point in package.entry_points:
+            if point.group.startswith("cloudwhale."):
+                found.setdefault((point.group, point.name), point)
+    return tuple(found.values())
+
+
+def _of(group: str) -> dict[str, EntryPoint]:
+    return {point.name: point for point in _installed() if point.group == group}
+
+
 def names(group: str) -> tuple[str, ...]:
     """Return the names of what is installed in a group, sorted."""
-    return tuple(sorted(point.name for point in entry_points(group=group)))
+    return tuple(sorted(_of(group)))
 
 
 def load(group: str, name: str) -> Any:
     """Return what an entry point names; raise SettingsError when there is none of that name."""
-    found: dict[str, EntryPoint] = {point.name: point for point in entry_points(group=group)}
+    found = _of(group)
     if name not in found:
         close = difflib.get_close_matches(name, found, 1)
         hint = f"Did you mean {close[0]}? " if close else ""

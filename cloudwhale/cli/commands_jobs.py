@@ -73,7 +73,7 @@ def plan(
     no_checkpoint_ok: NoCheckpointOk = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show where jobs would go, what would be rented, and why; queues nothing.
+    """Show where jobs would go and what it costs; queues nothing.
 
     With a budget: which machines, when each job runs there, its cost, what came second, what
     forbids the cheaper thing, and how far from the cheapest possible the whole is.

@@ -11,7 +11,10 @@ from cloudwhale_policies.waiting.outlook import HOUR_S, Ask, Outlook, outlook
 from cloudwhale_policies.waiting.timetable import EPSILON, Slot, Timetable
 
 LOOKED = 64
-"""Jobs that are planned, first first; those behind them start where that delays nobody."""
+"""Jobs that are planned, first first; those behind them start where that delays nobody.
+
+Or are rented for, where nothing here could ever run them.
+"""
 HEAD = 12
 """Jobs whose order is sought; those behind them are planned in the order of the round."""
 SEARCHES = 100_000
@@ -167,6 +170,8 @@ def _verdict(ask: Ask, planned: Outlook, left: dict[str, float], now: Instant) -
 
 
 def _behind(ask: Ask, tables: Sequence[Timetable], left: dict[str, float]) -> Verdict:
+    if not ask.waiting.nodes and ask.rent_usd < inf:
+        return Verdict("rent", _rents(ask, inf))  # nobody who comes first keeps it from a start
     slots = _openings(ask, tables)
     node = _taken(ask, slots, left)
     if node:
