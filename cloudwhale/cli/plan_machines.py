@@ -4,12 +4,16 @@ from collections.abc import Iterator, Sequence
 
 from cloudwhale.control.preview_machines import called
 from cloudwhale.control.previewed import PlannedJob, Preview, PreviewMachine
-from cloudwhale.model.units import Instant
+from cloudwhale.model.units import Instant, MicroUsd
+from cloudwhale.reporting.bars import bar, taken
 from cloudwhale.reporting.figures import cents, counted, hour, moment
 from cloudwhale.reporting.sheet import Cell, Column, Line, Sheet, cells
 
 MACHINES_MOST = 12
-"""So many machines are drawn; the others are summed up."""
+"""So many machines are shown one by one; more are summed up by what they are."""
+
+KINDS_MOST = 20
+"""So many kinds of machines are shown then."""
 
 SEATS_MOST = 8
 """So many jobs of a machine are drawn."""
@@ -18,8 +22,15 @@ NAME_WIDTH = 18
 TIME_WIDTH = 14
 
 
+def are_many(preview: Preview) -> bool:
+    """Say whether there are too many machines to look at one by one."""
+    return len(preview.machines) > MACHINES_MOST
+
+
 def machines_sheet(preview: Preview) -> Sheet:
-    """Return the machines as a table that loses nothing."""
+    """Return the machines as a table, one a row; of many, one row for each kind."""
+    if are_many(preview):
+        return _kinds_sheet(preview)
     columns = (
         Column("machine"), Column("offer"), Column("market"), Column("usd/h", right=True),
         Column("from"), Column("to"), Column("usd", right=True), Column("at worst", right=True),
@@ -43,23 +54,50 @@ def machines_sheet(preview: Preview) -> Sheet:
     return Sheet(columns, rows)
 
 
+def _kinds_sheet(preview: Preview) -> Sheet:
+    """Return a row for each kind of machine, those that cost most first."""
+    kinds: dict[str, list[PreviewMachine]] = {}
+    for machine in preview.machines:
+        kinds.setdefault(called(machine), []).append(machine)
+    ranked = sorted(kinds.items(), key=lambda kind: (-_cost(kind[1]), kind[0]))
+    columns = (
+        Column("machines", right=True), Column("kind"), Column("gpus", optional=True),
+        Column("usd/h", right=True), Column("jobs", right=True), Column("last ends"),
+        Column("usd", right=True), Column("", on="terminal", optional=True),
+    )  # fmt: skip
+    most = _cost(ranked[0][1])
+    now = preview.made_at
+    rows = tuple(
+        cells(
+            f"{len(some):,}",
+            kind,
+            _gpus(some[0]).removeprefix(", "),
+            cents(some[0].price_usd_h),
+            f"{sum(len(machine.jobs) for machine in some):,}",
+            hour(max(machine.ends_at for machine in some), now),
+            cents(_cost(some)),
+            Cell(bar(taken(_cost(some), most), 16), "busy"),
+        )
+        for kind, some in ranked[:KINDS_MOST]
+    )
+    rest = [machine for _, some in ranked[KINDS_MOST:] for machine in some]
+    return Sheet(columns, rows, notes=(_rest(rest),) if rest else ())
+
+
 def machine_lines(preview: Preview, width: int) -> list[Line]:
     """Return the machines drawn on one axis of time, for a terminal of so many columns."""
     machines = preview.machines
     if not machines:
         return []
-    shown = machines[:MACHINES_MOST]
     axis = _Axis(
-        min(machine.launched_at for machine in shown),
-        max(machine.ends_at for machine in shown),
+        min(machine.launched_at for machine in machines),
+        max(machine.ends_at for machine in machines),
         max(10, min(70, width - NAME_WIDTH - TIME_WIDTH - 6)),
     )
     lines: list[Line] = []
-    for machine in shown:
+    for machine in machines:
         lines += _head(machine, width)
         lines += _seated(machine, axis, preview.made_at)
-    if len(machines) > len(shown):
-        lines.append((Cell(_rest(machines[MACHINES_MOST:]), "quiet"),))
     return lines
 
 
@@ -126,13 +164,10 @@ def _times(job: PlannedJob, now: Instant) -> str:
 
 
 def _rest(machines: Sequence[PreviewMachine]) -> str:
-    cost = cents_of(machines)
-    jobs = sum(len(machine.jobs) for machine in machines)
-    return f"and {counted(len(machines), 'machine')} more with {counted(jobs, 'job')}, {cost} USD"
+    jobs = counted(sum(len(machine.jobs) for machine in machines), "job")
+    cost = cents(_cost(machines))
+    return f"and {counted(len(machines), 'machine')} more with {jobs}, for {cost} USD"
 
 
-def cents_of(machines: Sequence[PreviewMachine]) -> str:
-    """Return what some machines are expected to cost together."""
-    from cloudwhale.model.units import MicroUsd
-
-    return cents(MicroUsd(sum(machine.cost for machine in machines)))
+def _cost(machines: Sequence[PreviewMachine]) -> MicroUsd:
+    return MicroUsd(sum(machine.cost for machine in machines))

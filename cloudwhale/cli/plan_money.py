@@ -12,6 +12,10 @@ NEEDS_AN_ACCOUNT = (
 )
 
 
+NAMED_MOST = 12
+"""So many machines whose price is an estimate are named."""
+
+
 def money_notes(preview: Preview) -> list[str]:
     """Return sentences about the money of a plan, the sum first."""
     notes = [_sum(preview)]
@@ -91,7 +95,7 @@ def _prices(preview: Preview) -> Iterator[str]:
         first, last = day(dates[0]), day(dates[-1])
         when = first if first == last else f"{first} to {last}"
         guessed = [machine.name for machine in preview.machines if machine.estimated]
-        named = f" ({', '.join(guessed[:5])}{', …' if len(guessed) > 5 else ''})"
+        named = f" ({', '.join(guessed)})" if len(guessed) <= NAMED_MOST else ""
         which = f"; {len(guessed)} of them estimated{named}" if guessed else ""
         yield f"prices of {when}{which}"
     yield from preview.prices

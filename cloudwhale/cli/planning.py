@@ -111,9 +111,9 @@ def show_plan(paper: Paper, made: Preview, sheaves: Sequence[Sheaf]) -> None:
     later = [note for sheaf in sheaves for note in sheaf.file.later]
     said = [note for sheaf in sheaves for note in sheaf.file.notes]
     if made.machines:
-        from cloudwhale.cli.plan_machines import machine_lines, machines_sheet
+        from cloudwhale.cli.plan_machines import are_many, machine_lines, machines_sheet
 
-        if paper.console is not None:
+        if paper.console is not None and not are_many(made):
             paper.lines([*machine_lines(made, paper.width), ()])
         else:
             paper.sheet(machines_sheet(made))

@@ -132,7 +132,7 @@ class _Previewing:
             least_budget_usd=least_budgets(self.trial, self.made) if lacking else None,
             can_launch=supply.can_launch or not machines,
             is_simpler=self.rented.is_simpler,
-            prices=supply.notes if supply.offers or supply.barred else (),
+            prices=supply.notes,
             made_at=self.trial.world.now,
         )
 

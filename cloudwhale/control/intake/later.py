@@ -6,7 +6,6 @@ from cloudwhale.model.job import JobSpec, NotifyRule
 
 _LATER: tuple[tuple[str, Callable[[JobSpec], object], str], ...] = (
     ("nodes", lambda spec: spec.nodes > 1, "gangs of several nodes"),
-    ("market", lambda spec: spec.market in ("spot", "on-demand"), "renting machines"),
     ("inputs", lambda spec: spec.inputs, "placing jobs near their data"),
     ("outputs", lambda spec: spec.outputs, "bringing results back"),
     ("notify", lambda spec: spec.notify != NotifyRule(), "telling people"),
