@@ -7,7 +7,7 @@ from cloudwhale.model import plan as p
 from cloudwhale.model.job import Job
 from cloudwhale.model.node import Node
 from cloudwhale.model.world import World
-from cloudwhale.planning import checker_money, checker_waits
+from cloudwhale.planning import checker_money, checker_projects, checker_waits
 from cloudwhale.planning.fault import Fault
 from cloudwhale.planning.fault import Rule as Rule
 from cloudwhale.planning.rules import Rules
@@ -267,4 +267,5 @@ RULES: tuple[Rule, ...] = (
     accounts,
     *checker_waits.RULES,
     *checker_money.RULES,
+    *checker_projects.RULES,
 )
