@@ -90,15 +90,17 @@ def _first_come(tables: Tables) -> Start:
         return limits.keep(machines) and keeps_budget(tables, machines)
 
     filling = Filling(tables, Yard(tables), limits)
-    hopeful = [
-        row
-        for row, lot in enumerate(tables.lot_of)
-        if np.isfinite(tables.cheapest_usd[lot]) and _alone(tables, lot, limits, keeps)
-    ]
+    hopeful: list[int] = []
+    left: list[int] = []
+    for row, lot in enumerate(tables.lot_of):
+        if np.isfinite(tables.cheapest_usd[lot]):
+            if _alone(tables, lot, limits, keeps):
+                hopeful.append(row)
+            else:
+                left.append(lot)
     first, machines = _longest(tables, hopeful, keeps)
     for machine in machines:
         filling.take(machine)
-    left: list[int] = []
     for row in hopeful[first:]:
         if not filling.add(tables.lot_of[row], keeps):
             left.append(tables.lot_of[row])
@@ -131,7 +133,7 @@ def _for_quota(tables: Tables, limits: Limits, filling: Filling, left: Sequence[
     """Return those of some lots left out for whom there is no machine whatever the money."""
     if not limits.any:
         return []
-    out = []
+    out: list[int] = []
     for lot in left:
         room = limits.room(filling.machines, tables.nodes[lot])
         if room is not None and not (np.isfinite(tables.own_usd[lot]) & room).any():

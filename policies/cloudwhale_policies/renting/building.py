@@ -32,7 +32,8 @@ class Building:
         self._inserting, self._draws = inserting, draws
         self._yard, self._tables = inserting.yard, inserting.tables
         self._worth = worth.tolist()
-        self._suited = worth[:, None] / np.maximum(filled, 1e-12)
+        able = np.where(np.isfinite(worth), worth, 0.0)  # who can run nowhere is never asked for
+        self._suited = able[:, None] / np.maximum(filled, 1e-12)
         near = np.argsort(filled, axis=1, kind="stable")[:, :KINDS]
         own = self._tables.own_usd.argmin(axis=1)
         self._near = [

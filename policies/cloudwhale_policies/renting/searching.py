@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,11 +15,12 @@ from cloudwhale_policies.renting.limits import Limits
 from cloudwhale_policies.renting.machine import Machine, Yard
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from cloudwhale_policies.renting.arrays import Floats, Tables
 
     Keeps = Callable[[Sequence[Machine]], bool]
+
+IsOver = Callable[[], bool]
+"""Whether the time is up that somebody has set."""
 
 HOT, COLD = 0.004, 0.00005
 """A plan may get dearer by about this part of its cost, at the start and at the end of a search."""
@@ -37,11 +38,18 @@ OTHERS = 8
 """Kinds, the cheapest for it alone, of which a job may get a new machine."""
 
 
+def never() -> bool:
+    """Say that the time is not up: there is no clock."""
+    return False
+
+
 class Search:
     """Ruin and recreate over a fleet; what was found out about a machine is kept with it."""
 
-    def __init__(self, tables: Tables, worth: Floats, filled: Floats) -> None:
-        self.tables = tables
+    def __init__(
+        self, tables: Tables, worth: Floats, filled: Floats, is_over: IsOver = never
+    ) -> None:
+        self.tables, self._is_over = tables, is_over
         self._worth = worth.tolist()
         self._draws = Draws(tables.problem.seed)
         self._yard = Yard(tables)
@@ -61,11 +69,14 @@ class Search:
         ]
 
     def better(self, machines: Sequence[Machine], tries: int, keeps: Keeps) -> list[Machine]:
-        """Return a fleet that costs no more, found with so many tries to place a job."""
+        """Return a fleet that costs no more, found with so many tries to place a job.
+
+        Whoever stops it before that takes none of it: a clock is no measure of effort.
+        """
         here = self._begun(machines, keeps)
         best, usd = here, _usd(here)
         best_usd, first = usd, self.inserting.work
-        while (done := self.inserting.work - first) < tries:
+        while (done := self.inserting.work - first) < tries and not self._is_over():
             heat = usd * HOT * (COLD / HOT) ** (done / tries)
             there = self._step(here)
             self.inserting.work += len(here)

@@ -13,7 +13,7 @@ from cloudwhale_policies.renting.greedy import Filling
 from cloudwhale_policies.renting.limits import Limits
 from cloudwhale_policies.renting.machine import Machine, Yard
 from cloudwhale_policies.renting.plans import Fleet, plan_of
-from cloudwhale_policies.renting.searching import Search
+from cloudwhale_policies.renting.searching import IsOver, Search, never
 from cloudwhale_policies.renting.useful import filled_usd, kept_kinds, narrowed
 
 if TYPE_CHECKING:
@@ -31,8 +31,10 @@ MOST_TRIES = {"quick": 200_000, "thorough": 3_000_000}
 class WhaleRent:
     """Never dearer than greedy; the same problem gives the same plan."""
 
-    def __init__(self, effort: Effort = "quick") -> None:
+    def __init__(self, effort: Effort = "quick", is_over: IsOver = never) -> None:
+        """`is_over`: asked all the while whether the time is up; then greedy has to do."""
         self._effort: Effort = effort
+        self._is_over = is_over
 
     def choose(self, problem: RentalProblem) -> RentalPlan:
         """Return the best plan that was found within the effort; all bounds are kept."""
@@ -43,20 +45,22 @@ class WhaleRent:
             return plain
         count = len(problem.jobs)
         tries = min(TRIES[self._effort] * count, MOST_TRIES[self._effort])
-        better, fleet = improved(begun, tries)
+        better, fleet = improved(begun, tries, self._is_over)
+        if self._is_over():
+            return replace(plain, how="greedy, as the time was up", out_of_effort=True)
         plan = plan_of(better, fleet, f"greedy, then {tries} tries to place a job better")
         more = len(plain.left_out) - len(plan.left_out)
         return plan if more > 0 or (more == 0 and plan.cost_usd < plain.cost_usd) else plain
 
 
-def improved(begun: Start, tries: int) -> tuple[Tables, Fleet]:
+def improved(begun: Start, tries: int, is_over: IsOver = never) -> tuple[Tables, Fleet]:
     """Return a fleet for the same jobs, and some of those left out if it has room for them."""
     used = {machine.kind for machine in begun.fleet.machines}
     kept = kept_kinds(begun.tables, used)
     tables = narrowed(begun.tables, kept)
     place = {kind: column for column, kind in enumerate(kept)}
     machines = [replace(one, kind=place[one.kind], tries={}) for one in begun.fleet.machines]
-    search = Search(tables, (filled := filled_usd(tables)).min(axis=1), filled)
+    search = Search(tables, (filled := filled_usd(tables)).min(axis=1), filled, is_over)
     limits = Limits(tables.problem)
 
     def keeps(some: Sequence[Machine]) -> bool:
