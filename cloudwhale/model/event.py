@@ -312,6 +312,15 @@ class BudgetSet(Happened):
     budget: Budget
 
 
+class RunBudgetSet(Happened):
+    """Somebody has changed what a run may spend, after it was opened."""
+
+    kind: Literal["run-budget-set"] = "run-budget-set"
+    run: str
+    limit: MicroUsd
+    by: str = ""
+
+
 class Reserved(Happened):
     """Money was set aside for a lease, in full, before the lease began or grew."""
 
@@ -382,6 +391,7 @@ Event = Annotated[
     | Read
     | RentalChanged
     | BudgetSet
+    | RunBudgetSet
     | Reserved
     | Charged
     | Released,

@@ -116,13 +116,15 @@ def project_pays(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
         if not isinstance(step, p.Settle) or old is None:
             continue
         paid: Counter[str] = Counter()
-        for name, amount in step.charges.items():
-            paid[_account(old, old.jobs.get(name, ""))] += amount
-        for account, amount in sorted(paid.items()):
-            if account in old.projects and amount > (most := old.projects[account]):
-                yield Fault("project-pays", f"{account} pays {amount} and has {most} set aside")
+        for name, part in step.charges.items():
+            paid[_account(old, old.jobs.get(name, ""))] += part
+        for account in sorted(paid):
+            amount = paid[account]
+            held = old.projects.get(account)
+            if held is not None and amount > held:
+                yield Fault("project-pays", f"{account} pays {amount} and has {held} set aside")
         was_there = {name for name, held_s in old.held_s.items() if held_s > 0}
-        pays = {name for name, amount in step.charges.items() if amount > 0}
+        pays = {name for name, part in step.charges.items() if part > 0}
         if was_there and pays and not pays & was_there:
             yield Fault("project-pays", f"{old.id} is paid for by those who never used it")
 

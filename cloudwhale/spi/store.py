@@ -10,7 +10,7 @@ from cloudwhale.model.plan import Decision, Round
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import Instant
 from cloudwhale.model.value import Value
-from cloudwhale.model.world import World
+from cloudwhale.model.world import Account, World
 
 
 class Told(Value):
@@ -86,6 +86,10 @@ class Store(Protocol):
 
     def spent(self, run: str) -> Mapping[str | None, int]:
         """Return micro-dollars charged to a run, by job (None: the run's own)."""
+        ...
+
+    def accounts(self) -> Sequence[Account]:
+        """Return every account there ever was, of runs and of projects by month, by payer."""
         ...
 
     def events(self, subject: str, *, after: int = 0) -> Sequence[Told]:

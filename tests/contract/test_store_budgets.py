@@ -186,3 +186,26 @@ def test_who_reports_of_a_machine_does_not_forget_who_has_left_it(store: Store) 
     gone = a_rental(state=RentalState.REQUESTED, ended_at=150.0)
     store.append([e.RentalChanged(at=200.0, rental=gone)])
     assert store.world(200.0).rentals["m"].held_s == {"a": 15.0}
+
+
+# -- budgets of runs, and all accounts -------------------------------------------------------
+
+
+def test_a_run_whose_budget_is_raised_may_set_more_aside(funded: Store) -> None:
+    funded.append([reserved(100)])
+    with pytest.raises(IllegalTransition, match="r has 0 left"):
+        funded.append([reserved(1)])
+    funded.append([e.RunBudgetSet(at=NOVEMBER, run="r", limit=MicroUsd(150)), reserved(50)])
+    world = funded.world(NOVEMBER)
+    assert (world.accounts["r"].limit, world.accounts["r"].reserved) == (150, 150)
+    assert world.runs["r"].budget == 150
+    assert funded.run("r") == world.runs["r"]
+    assert funded.world_at(funded.version(), NOVEMBER) == world
+    with pytest.raises(IllegalTransition, match="nobody knows run s"):
+        funded.append([e.RunBudgetSet(at=NOVEMBER, run="s", limit=MicroUsd(1))])
+
+
+def test_every_account_is_remembered(funded: Store) -> None:
+    funded.append([budget(50), reserved(20), charged(20), reserved(5, OF_DECEMBER)])
+    assert [one.payer for one in funded.accounts()] == [OF_NOVEMBER, OF_DECEMBER, "r"]
+    assert [one.spent for one in funded.accounts()] == [20, 0, 20]

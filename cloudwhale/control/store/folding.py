@@ -133,7 +133,7 @@ class Draft:
                 self._open(seq, event)
             case e.RentalChanged():
                 self._rent(event)
-            case e.BudgetSet():
+            case e.BudgetSet() | e.RunBudgetSet():
                 self._bound(event)
             case e.Reserved() | e.Charged() | e.Released():
                 self._pay(event)
@@ -226,7 +226,17 @@ class Draft:
         account = self.accounts.get(run.id) or Account(payer=run.id)
         self.accounts.put(run.id, account.but(limit=run.budget, soft=run.soft_share))
 
-    def _bound(self, event: e.BudgetSet) -> None:
+    def _bound(self, event: e.BudgetSet | e.RunBudgetSet) -> None:
+        if isinstance(event, e.BudgetSet):
+            self._bound_project(event)
+            return
+        run = self.runs.get(event.run)
+        if run is None:
+            raise IllegalTransition(f"nobody knows run {event.run}")
+        self.runs.put(run.id, run.but(budget=event.limit))
+        self.accounts.put(run.id, self._account(run.id).but(limit=event.limit))
+
+    def _bound_project(self, event: e.BudgetSet) -> None:
         """A budget holds for its month and those that follow; months before keep what they had."""
         budget = event.budget
         self.budgets.put(budget.project, budget)
@@ -323,6 +333,9 @@ def named_in(events: Iterable[e.Event]) -> Named:
         elif isinstance(event, e.RunOpened):
             named.runs.add(event.run.id)
             named.accounts.add(event.run.id)
+        elif isinstance(event, e.RunBudgetSet):
+            named.runs.add(event.run)
+            named.accounts.add(event.run)
         elif isinstance(event, e.Reserved | e.Charged | e.Released):
             named.accounts.update(payments(event))
     return named
@@ -342,6 +355,8 @@ def subject(event: e.Event) -> str:
     match event:
         case e.BudgetSet():
             return f"{payers.PREFIX}{event.budget.project}"
+        case e.RunBudgetSet():
+            return event.run
         case e.OfJob():
             return event.job
         case e.RunOpened():

@@ -13,7 +13,7 @@ from cloudwhale.model.node import Node, NodeState
 from cloudwhale.model.plan import Decision, Round
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import Instant
-from cloudwhale.model.world import World
+from cloudwhale.model.world import Account, World
 from cloudwhale.spi.store import JobQuery, Told
 
 
@@ -138,6 +138,10 @@ class MemoryStore:
             if isinstance(each.event, Charged) and each.event.payer == run:
                 sums[each.event.job] += each.event.amount
         return dict(sums)
+
+    def accounts(self) -> Sequence[Account]:
+        """See Store."""
+        return [account for _, account in sorted(self._archive.accounts.items())]
 
     def events(self, subject: str, *, after: int = 0) -> Sequence[Told]:
         """See Store."""

@@ -15,6 +15,7 @@ from cloudwhale.model.job import Job, JobState
 from cloudwhale.model.node import Node, NodeState
 from cloudwhale.model.plan import Decision, Round
 from cloudwhale.model.run import Run
+from cloudwhale.model.world import Account
 from cloudwhale.spi.store import JobQuery, Told
 
 
@@ -145,6 +146,7 @@ _SPENT = (
     .where(t.charges.c.payer == bindparam("payer"))
     .group_by(t.charges.c.job)
 )
+_ACCOUNTS = select(t.accounts.c.body)
 _SEALED = select(t.secrets.c.name, t.secrets.c.sealed).where(t.secrets.c.run == bindparam("run"))
 _READ_TO = select(t.positions.c.node, t.positions.c.number)
 
@@ -165,6 +167,12 @@ def spent(connection: Connection, run_id: str) -> Mapping[str | None, int]:
     """See Store."""
     # PostgreSQL sums integers to a decimal.
     return {job: int(amount) for job, amount in connection.execute(_SPENT, {"payer": run_id})}
+
+
+def accounts(connection: Connection) -> Sequence[Account]:
+    """See Store."""
+    found = [read(Account, text) for (text,) in connection.execute(_ACCOUNTS)]
+    return sorted(found, key=lambda account: account.payer)
 
 
 def sealed(connection: Connection, run_id: str) -> Mapping[str, bytes]:

@@ -23,7 +23,7 @@ from cloudwhale.model.node import Node
 from cloudwhale.model.plan import Decision, Round
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import Instant
-from cloudwhale.model.world import World
+from cloudwhale.model.world import Account, World
 from cloudwhale.spi.errors import (
     CloudwhaleError,
     Fenced,
@@ -212,6 +212,10 @@ class SqlStore:
     def spent(self, run: str) -> Mapping[str | None, int]:
         """See Store."""
         return self._ask(lambda connection: reading.spent(connection, run))
+
+    def accounts(self) -> Sequence[Account]:
+        """See Store."""
+        return self._ask(reading.accounts)
 
     def events(self, subject: str, *, after: int = 0) -> Sequence[Told]:
         """See Store."""

@@ -79,7 +79,7 @@ def write_draft(connection: Connection, draft: Draft, version: int) -> None:
     """Insert what is new and update what has changed, all under one version."""
     write = _Writer(connection, version)
     write(t.jobs, draft.jobs, lambda _, job: _job_row(job, draft.submitted.get(job.id)))
-    write(t.runs, draft.runs, lambda _, run: _run_row(run, draft.opened[run.id]))
+    write(t.runs, draft.runs, lambda _, run: _run_row(run, draft.opened.get(run.id)))
     write(t.rentals, draft.rentals, _rental_row)
     write(t.accounts, draft.accounts, lambda _, account: _account_row(account))
     write(t.positions, draft.positions, lambda node, number: {"node": node, "number": number})
@@ -169,10 +169,12 @@ def _job_row(job: Job, seq: int | None) -> Row:
     return row
 
 
-def _run_row(run: Run, seq: int) -> Row:
-    return {
-        "id": run.id, "seq": seq, "folder": run.folder, "digest": run.digest, "body": body(run),
-    }  # fmt: skip
+def _run_row(run: Run, seq: int | None) -> Row:
+    """Return a new run's row, or (`seq` is None) only what changes in the row of an old one."""
+    row: Row = {"id": run.id, "body": body(run)}
+    if seq is not None:
+        row |= {"seq": seq, "folder": run.folder, "digest": run.digest}
+    return row
 
 
 def _rental_row(_: str, rental: Rental) -> Row:
