@@ -13,7 +13,6 @@ import numpy as np
 
 if TYPE_CHECKING:
     from cloudwhale.spi.renting import Kind
-
     from cloudwhale_policies.renting.arrays import Floats, Tables
 
 NEAR = 1e-6

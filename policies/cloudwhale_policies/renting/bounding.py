@@ -6,25 +6,32 @@ and in its own sums, so what the solver leaves out or gets wrong makes the bound
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cloudwhale_policies.renting.areas import Areas
+from cloudwhale_policies.renting.areas import PLAIN, Areas
 from cloudwhale_policies.renting.arrays import Tables
-from cloudwhale_policies.renting.certificates import Certificates
+from cloudwhale_policies.renting.certificates import Certificates, Open
 from cloudwhale_policies.renting.hours import Costs, Programme
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cloudwhale.spi.renting import RentalProblem
-
-    from cloudwhale_policies.renting.arrays import Floats
+    from cloudwhale_policies.renting.arrays import Flags, Floats
+    from cloudwhale_policies.renting.hours import Lots
 
 SAFE = 1.0 - 1e-5
-"""Machines are packed with a slack of a millionth; sums are rounded; this is given away for both."""
+"""Given away for what is rounded: machines are packed with a slack of a millionth."""
+
+
+RIDES = 1.05
+"""At first a job may run on a kind where its devices alone cost so much of its cheapest machine."""
+AT_ONCE = 60
+"""Kinds that are added in a round at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +51,7 @@ class Effort:
     """Rounds end when so small a share of the bound is not proven."""
 
 
-QUICK = Effort("quick", near=1.02, kinds=3, rows=2, whole=300)
+QUICK = Effort("quick", near=1.02, kinds=3, rows=1, whole=300, goal=4e-3)
 THOROUGH = Effort("thorough", near=1.15, kinds=12, rows=8, whole=300, goal=1e-5)
 
 
@@ -75,22 +82,21 @@ def worth_of(tables: Tables, effort: Effort) -> tuple[Floats, str]:
     programme = Programme(tables, areas, costs, whole=len(tables.members) <= effort.whole)
     proofs = Certificates(tables, areas, costs)
     counts = np.array([len(jobs) for jobs in tables.members], dtype=np.float64)
-    best, goal = np.zeros(len(counts)), 0.0
-    for kind in _first(tables, areas, effort.near):
-        programme.add(kind, np.flatnonzero(costs.able[:, kind]))
-    rounds = 0
-    for rounds in range(1, effort.kinds + 1):
-        if not _solved(programme, effort.rows):
+    best, rounds = np.zeros(len(counts)), 0
+    keep, rides = _first(tables, areas, effort.near)
+    for kind in np.flatnonzero(keep).tolist():
+        programme.add(kind, np.flatnonzero(rides[:, kind]))
+    while rounds < effort.kinds and _solved(programme, effort.rows):
+        rounds += 1
+        found = list(proofs.open(programme.worth, programme.tariffs))
+        worth = proofs.proven(programme.worth, found)
+        best = max(best, worth, key=lambda one: float(one @ counts))
+        if best @ counts >= (1.0 - effort.goal) * programme.usd:
             break
-        over = proofs.excess(programme.worth, programme.tariffs)
-        worth = proofs.proven(programme.worth, programme.tariffs)
-        if worth @ counts > best @ counts:
-            best = worth
-        goal = (1.0 - effort.goal) * programme.usd
-        if best @ counts >= goal or not _added(programme, costs, over):
+        new = [(one.kind, one.lots) for one in _worst(found)]
+        if not sum([programme.add(kind, _with(lots, rides[:, kind])) for kind, lots in new]):
             break
-    says = f"{effort.name}: {len(programme.blocks)} kinds, {rounds} rounds"
-    return SAFE * best, says
+    return SAFE * best, f"{effort.name}: {len(programme.blocks)} kinds, {rounds} rounds"
 
 
 def _solved(programme: Programme, rounds: int) -> bool:
@@ -102,27 +108,29 @@ def _solved(programme: Programme, rounds: int) -> bool:
     return programme.solve()
 
 
-def _first(tables: Tables, areas: Areas, near: float) -> list[int]:
-    """Return kinds that are nearly the cheapest for some job, alone or well filled."""
+def _first(tables: Tables, areas: Areas, near: float) -> tuple[Flags, Flags]:
+    """Return kinds that are nearly the cheapest for some job, alone or well filled, and for whom.
+
+    Jobs without devices may run wherever there are some: they could stand there for nothing.
+    """
     own = tables.own_usd
+    able = np.isfinite(own)
     nodes = np.array(tables.nodes, dtype=np.float64)[:, None]
-    parts = np.stack(
-        [areas.shape(kind).rows[:5].max(axis=0) for kind in range(len(tables.kinds))], axis=1
-    )
-    rate = tables.of_kinds("usd_h") / 3600.0
-    runs = np.where(np.isfinite(own), tables.runs_s, 0.0)
-    filled = np.where(np.isfinite(own), nodes * parts * runs * rate + tables.extra_usd, np.inf)
+    plain = [areas.shape(kind).rows[:PLAIN] for kind in range(len(tables.kinds))]
+    rate = tables.of_kinds("usd_h") / 3600.0 * nodes * np.where(able, tables.runs_s, 0.0)
+    filled = np.stack([one.max(axis=0) for one in plain], axis=1) * rate + tables.extra_usd
+    filled = np.where(able, filled, np.inf)
     keep = np.zeros(len(tables.kinds), dtype=bool)
     for usd in (own, filled):
-        least = usd.min(axis=1)[:, None]
-        keep |= (np.isfinite(usd) & (usd <= near * least)).any(axis=0)
-    return np.flatnonzero(keep).tolist()
+        keep |= (able & (usd <= near * usd.min(axis=1)[:, None])).any(axis=0)
+    devices = np.stack([one[0] for one in plain], axis=1) * rate + tables.extra_usd
+    rides = able & (devices <= RIDES * tables.cheapest_usd[:, None])
+    return keep, rides
 
 
-def _added(programme: Programme, costs: Costs, over: Floats) -> bool:
-    """Add kinds whose prices are not proven, the worst of each first; return whether any is."""
-    added = False
-    for kind in np.argsort(-over, kind="stable")[:60].tolist():
-        if over[kind] > 0:
-            added |= programme.add(kind, np.flatnonzero(costs.able[:, kind]))
-    return added
+def _with(lots: Lots, rides: Flags) -> Lots:
+    return np.union1d(lots, np.flatnonzero(rides))
+
+
+def _worst(found: Iterable[Open]) -> list[Open]:
+    return sorted(found, key=lambda one: (-one.usd, one.kind))[:AT_ONCE]

@@ -1,16 +1,17 @@
 """What prices of jobs are proven: no machine earns more by its jobs than it costs.
 
 Weak duality, worked out here in plain sums and not read from a solver. Given, for a kind, weights
-of the ways to count a job's part that sum to 1 at most, a machine that is used for Y hours after
-its boot costs at least usd_h (sum of the jobs' weighted parts x hours) + boot. So where jobs' prices
-exceed their weighted part of the hours and their extra money by no more than the boot in all, no
-machine of the kind costs less than the prices of its jobs. If that holds for every kind, no plan
-costs less than the sum of all prices.
+of the ways to count a job's part that sum to 1 at most, a machine costs at least its boot and
+usd_h x the sum of its jobs' weighted parts x hours. So where jobs' prices exceed their weighted
+part of the hours and their extra money by no more than the boot in all, no machine of the kind
+costs less than the prices of its jobs. If that holds for every kind, no plan costs less than the
+sum of all prices.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,6 +30,19 @@ KIN = 3
 """So many tariffs of other shapes are tried for a kind without one of its own."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Open:
+    """A kind for which prices are not proven."""
+
+    kind: int
+    usd: float
+    """What jobs' prices can exceed a machine's cost by, as far as the tariffs say."""
+    lots: Numbers
+    """Who gains by it, by its own tariff if it has one."""
+    weights: Floats
+    """The weighted parts that were the best found."""
+
+
 class Certificates:
     """Proves prices for all kinds, with the tariffs that a programme found for some."""
 
@@ -39,33 +53,39 @@ class Certificates:
         for kind, one in enumerate(tables.kinds):
             if costs.able[:, kind].any():
                 groups.setdefault((one.model, areas.key(kind)), []).append(kind)
+        self._traits = _traits(tables)
         self._groups = [np.array(kinds) for kinds in groups.values()]
 
-    def excess(self, worth: Floats, tariffs: Mapping[int, Tariff]) -> Floats:
-        """Return by kind by how many dollars jobs' prices can exceed a machine; 0: proven."""
-        over = np.zeros(len(self._tables.kinds))
-        for kinds in self._groups:
-            over[kinds] = self._group(worth, kinds, tariffs)[0]
-        return over
-
-    def proven(self, worth: Floats, tariffs: Mapping[int, Tariff]) -> Floats:
-        """Return prices at or below these that hold for all kinds."""
-        worth = worth.copy()
+    def open(self, worth: Floats, tariffs: Mapping[int, Tariff]) -> Iterator[Open]:
+        """Yield the kinds for which the prices are not proven."""
         for kinds in self._groups:
             over, shares = self._group(worth, kinds, tariffs)
             for at in np.flatnonzero(over > 0):
                 kind = int(kinds[at])
-                self._lower(worth, kind, shares[at])
+                own = tariffs.get(kind)
+                weights = shares[at] if own is None else self.weighted(kind, own)
+                gain = np.flatnonzero(self._gains(worth, kind, weights) > 0)
+                yield Open(kind, float(over[at]), gain, shares[at])
+
+    def proven(self, worth: Floats, found: Iterable[Open]) -> Floats:
+        """Return prices at or below these that hold for all kinds, the open ones included.
+
+        `found`: all that are open at these prices. Lower prices open no other kind.
+        """
+        worth = worth.copy()
+        for one in found:
+            over = self._gains(worth, one.kind, one.weights)
+            total = float((over * self._costs.most[:, one.kind]).sum())
+            start_usd = float(self._costs.start_usd[one.kind])
+            if total > start_usd:
+                worth -= over * (1.0 - start_usd / total)
         return worth
 
-    def _lower(self, worth: Floats, kind: int, weights: Floats) -> None:
-        """Lower prices until a kind's machines cost as much as their jobs."""
+    def _gains(self, worth: Floats, kind: int, weights: Floats) -> Floats:
+        """Return by lot what a job's price exceeds its weighted part of a kind's hours by."""
         costs = self._costs
         asked = costs.extra_usd[:, kind] + costs.usd_h[kind] * costs.hours[:, kind] * weights
-        over = np.where(costs.able[:, kind], np.maximum(worth - asked, 0.0), 0.0)
-        total = float((over * costs.most[:, kind]).sum())
-        if total > costs.start_usd[kind]:
-            worth -= over * (1.0 - costs.start_usd[kind] / total)
+        return np.where(costs.able[:, kind], np.maximum(worth - asked, 0.0), 0.0)
 
     def _group(
         self, worth: Floats, kinds: Numbers, tariffs: Mapping[int, Tariff]
@@ -102,20 +122,9 @@ class Certificates:
 
     def _kin(self, kind: int, own: Sequence[int], tariffs: Iterable[int]) -> list[int]:
         """Return solved kinds that are most like one, of its model at best."""
-        one, kinds = self._tables.kinds[kind], self._tables.kinds
-
-        def far(other: int) -> tuple[float, ...]:
-            that = kinds[other]
-            ratio = (that.cpu / max(1, that.devices)) / (one.cpu / max(1, one.devices))
-            return (
-                float(that.model != one.model),
-                float((that.devices > 0) != (one.devices > 0)),
-                abs(float(np.log2(max(1, that.devices) / max(1, one.devices)))),
-                abs(float(np.log2(ratio))),
-                other,
-            )
-
-        return sorted(set(tariffs) - set(own), key=far)[:KIN]
+        others = np.array([one for one in tariffs if one not in own], dtype=np.intp)
+        far = np.abs(self._traits[others] - self._traits[kind]).sum(axis=1)
+        return others[np.argsort(far, kind="stable")[:KIN]].tolist()
 
     def weighted(self, kind: int, tariff: Tariff) -> Floats:
         """Return by lot the weighted part of a kind's hour that a job takes.
@@ -131,3 +140,18 @@ class Certificates:
             if part[lot] <= 1.0 + 1e-6:
                 weights = weights + weight * clique(part, lot, float(side[lot]))
         return weights
+
+
+def _traits(tables: Tables) -> Floats:
+    """Return numbers by which kinds that lie near each other are alike: the model weighs most."""
+    models = sorted({one.model for one in tables.kinds})
+    rows = [
+        (
+            100.0 * models.index(one.model),
+            1000.0 * (one.devices > 0),
+            float(np.log2(max(1, one.devices))),
+            float(np.log2(one.cpu / max(1, one.devices))),
+        )
+        for one in tables.kinds
+    ]
+    return np.array(rows, dtype=np.float64).reshape(-1, 4)

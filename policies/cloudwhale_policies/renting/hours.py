@@ -108,6 +108,7 @@ class Programme:
         self._whole = whole
         self.blocks: dict[int, Block] = {}
         self.tariffs: dict[int, Tariff] = {}
+        self._basis: dict[object, Any] = {}
         self.usd = 0.0
         self.worth = np.zeros(len(self._counts))
 
@@ -163,6 +164,9 @@ class Programme:
         model, rows = self._model(blocks)
         if solver.passModel(model) == highspy.HighsStatus.kError:
             return False
+        names = self._names(blocks)
+        if self._basis:
+            solver.setBasis(self._started(names))
         if solver.run() == highspy.HighsStatus.kError:
             return False
         if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
@@ -172,8 +176,35 @@ class Programme:
         duals = np.array(found.row_dual, dtype=np.float64)
         lots = len(self._counts)
         self.worth = np.maximum(duals[:lots], 0.0)
+        basis = solver.getBasis()
+        held = [*basis.col_status, *basis.row_status]
+        self._basis = dict(zip((*names[0], *names[1]), held, strict=True))
         self._read(blocks, np.array(found.col_value, dtype=np.float64), -duals, rows)
         return True
+
+    def _names(self, blocks: Sequence[Block]) -> tuple[list[object], list[object]]:
+        """Return names of all columns and rows that outlast a change of the programme."""
+        columns: list[object] = []
+        rows: list[object] = [(-1, lot) for lot in range(len(self._counts))]
+        for block in blocks:
+            kind, lots = block.kind, block.lots.tolist()
+            columns.extend((kind, "runs", lot) for lot in lots)
+            columns.extend(((kind, "machines"), (kind, "hours")))
+            rows.extend((kind, name) for name in block.names)
+            rows.extend((kind, "alone", lot) for lot in block.lots[block.alone].tolist())
+            rows.extend((kind, "linked", lot) for lot in block.lots[block.linked].tolist())
+        return columns, rows
+
+    def _started(self, names: tuple[list[object], list[object]]) -> Any:
+        """Return the last basis, with new rows basic and new columns at 0."""
+        import highspy
+
+        basis, lower = highspy.HighsBasis(), highspy.HighsBasisStatus.kLower
+        basic = highspy.HighsBasisStatus.kBasic
+        basis.col_status = [self._basis.get(name, lower) for name in names[0]]
+        basis.row_status = [self._basis.get(name, basic) for name in names[1]]
+        basis.valid = True
+        return basis
 
     def _read(
         self, blocks: Sequence[Block], values: Floats, prices: Floats, rows: Sequence[int]
