@@ -211,13 +211,13 @@ class Choices:
 
         Names what is lacking, by how much, and the nearest offer.
         """
-        if self._stock is None or next(self._stock.options(job), None) is not None:
+        if next(self._options(job), None) is not None:
             return None
         if self._barred is not None:
             option = next(self._barred.options(job), None)
             if option is not None:
                 return f"`{self._setting(option)}` keeps out {called(option.offer)}, which would do"
-        return nearest_miss(spec_of(job), self._stock)
+        return None if self._stock is None else nearest_miss(spec_of(job), self._stock)
 
     def too_late(self, job: Job) -> Reason | None:
         """Return why nothing at all would have done a job by its deadline; None: something might.

@@ -1,0 +1,210 @@
+"""Why a dry run leaves jobs out: money, time, what nothing has; what binds; what more would buy."""
+
+from pathlib import Path
+
+import pytest
+from makers import a_spec, wants
+from previewing import (
+    FOUR,
+    HOUR,
+    L4,
+    L4_SPOT,
+    NOW,
+    T4,
+    a_desk,
+    a_gpu_job,
+    gpu_offer,
+    looked,
+    needing,
+    only,
+)
+
+from cloudwhale.control.desk import Desk
+from cloudwhale.model.job import GpuRequest, JobSpec
+from cloudwhale.model.offer import Offer
+from cloudwhale.model.reason import Code
+from cloudwhale.model.units import MicroUsd, micro_usd, usd
+from cloudwhale.planning.allowing import Limits
+
+LACKS = (Code.OVER_BUDGET, Code.SOFT_LINE, Code.WOULD_STRAND_STARTED_WORK)
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return a_desk(tmp_path)
+
+
+# -- money -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("policy", ["one-each", "greedy", "whale-rent"])
+@pytest.mark.parametrize("budget", ["0.10", "1", "3", "4.50", "7"])
+def test_a_budget_that_would_do_does(tmp_path: Path, policy: str, budget: str) -> None:
+    desk = a_desk(tmp_path, rent=policy)
+    specs = [a_gpu_job(f"j{n}", duration_s=HOUR * (n + 1) / 2) for n in range(4)]
+    poor = looked(desk, *specs, budget=budget, offers=[L4])
+    assert any(job.reason.code in LACKS for job in poor.jobs)
+    assert poor.least_budget_usd is not None
+    rich = looked(desk, *specs, budget=str(usd(poor.least_budget_usd)), offers=[L4])
+    assert {job.state for job in rich.jobs} == {"rented"}
+    assert rich.least_budget_usd is None and rich.more is None
+    assert rich.worst_case_usd <= poor.least_budget_usd
+
+
+def test_no_plan_sets_aside_more_than_its_budget(desk: Desk) -> None:
+    for cents in (50, 100, 199, 300, 450, 900):
+        specs = [a_gpu_job(f"j{n}") for n in range(5)]
+        made = looked(desk, *specs, budget=str(cents / 100), offers=[L4])
+        assert made.worst_case_usd <= cents * 10_000
+
+
+def test_another_five_dollars_are_said_to_let_more_jobs_run(desk: Desk) -> None:
+    specs = [a_gpu_job(f"j{n}") for n in range(4)]
+    made = looked(desk, *specs, budget="2", offers=[L4])
+    now = sum(job.state == "rented" for job in made.jobs)
+    assert made.more is not None and made.more.added == micro_usd(5)
+    then = looked(desk, *specs, budget="7", offers=[L4])
+    assert made.more.jobs == sum(job.state == "rented" for job in then.jobs) - now > 0
+    assert made.more.cost == then.cost_usd - made.cost_usd
+
+
+def test_five_dollars_that_change_nothing_are_said_to_change_nothing(desk: Desk) -> None:
+    made = looked(desk, a_gpu_job(duration_s=200 * HOUR), budget="2", offers=[L4])
+    assert made.more is not None
+    assert (made.more.jobs, made.more.cost) == (0, 0)
+
+
+def test_a_job_whose_own_budget_is_too_small_is_helped_by_no_other(desk: Desk) -> None:
+    made = looked(desk, a_gpu_job(budget=micro_usd("0.01")), offers=[L4])
+    assert only(made).state == "over-budget"
+    assert made.least_budget_usd is None
+
+
+# -- time ------------------------------------------------------------------------------------
+
+
+def test_a_deadline_that_nothing_meets_names_the_earliest_end_and_where(desk: Desk) -> None:
+    job = only(looked(desk, a_gpu_job(deadline=NOW + HOUR), offers=[T4, L4]))
+    assert (job.state, job.reason.code) == ("too-late", Code.TOO_LATE)
+    assert "on aws l4 on-demand in east" in job.reason.says
+    assert "1 min 40 s after its deadline" in job.reason.says
+
+
+def test_with_a_deadline_so_much_later_it_is_met(desk: Desk) -> None:
+    job = only(looked(desk, a_gpu_job(deadline=NOW + HOUR + 101), offers=[T4, L4]))
+    assert (job.state, job.offer) == ("rented", "l4")
+
+
+def test_a_deadline_that_this_host_cannot_meet_is_too_late_though_it_fits_here(
+    desk: Desk,
+) -> None:
+    slow = a_spec(duration_s=HOUR, deadline=NOW + 60)
+    job = only(looked(desk, slow, offers=[]))
+    assert job.state == "too-late" and "on desk" in job.reason.says
+
+
+def test_a_length_that_is_guessed_refuses_nothing(desk: Desk) -> None:
+    job = only(looked(desk, a_spec(deadline=NOW + 60), offers=[]))
+    assert job.state == "runs-now" and job.expected.source == "nothing"
+
+
+# -- what nothing has ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("spec", "lacks"),
+    [
+        (a_gpu_job(count=9), "four on-demand in east, does not do: needs 9 GPUs on one machine, "
+         "it has 4: 5 short"),
+        (a_gpu_job(resources=needing(80)), "needs 80 GiB on each GPU, it has 24: 56 short"),
+        (a_gpu_job(gpu={"models": ("H100-80GB",)}), "needs H100-80GB, it has L4"),
+        (a_gpu_job(resources=wants(cpu=100, gpu=GpuRequest(count=1))), "needs 100 CPUs, it has 32"),
+        (a_gpu_job(resources=needing(24, memory_gib=500.0)),
+         "needs 500 GiB of memory, it has 128: 372 short"),
+        (a_gpu_job(resources=needing(24, disk_gib=900.0)), "needs 900 GiB of disk, it has 200"),
+        (a_gpu_job(market="spot"), "asks for spot machines only, it is on-demand"),
+    ],
+)  # fmt: skip
+def test_what_nothing_fits_is_told_of_the_nearest_offer_and_what_it_lacks(
+    desk: Desk, spec: JobSpec, lacks: str
+) -> None:
+    job = only(looked(desk, spec, offers=[L4, FOUR]))
+    assert job.state == "impossible"
+    assert lacks in job.reason.says
+
+
+@pytest.mark.parametrize(
+    ("setting", "limits"),
+    [
+        ("never", Limits(never=("l4",))),
+        ("regions", Limits(regions=("west",))),
+        ("max_price_usd_h", Limits(max_price_usd_h=micro_usd("0.5"))),
+    ],
+)
+def test_a_setting_that_keeps_the_only_offer_out_is_named(
+    desk: Desk, setting: str, limits: Limits
+) -> None:
+    job = only(looked(desk, a_gpu_job(), offers=[], barred=(L4,), limits=limits))
+    assert job.state == "impossible"
+    assert f"`{setting}` keeps out aws l4 on-demand in east, which would do" in job.reason.says
+
+
+def test_a_setting_that_keeps_out_what_would_do_is_named_beside_the_others(desk: Desk) -> None:
+    small = gpu_offer("small", "0.1", "T4")
+    made = looked(
+        desk, a_gpu_job(resources=needing(24)), offers=[small], barred=(L4,),
+        limits=Limits(never=("l4",)),
+    )  # fmt: skip
+    assert "`never` keeps out aws l4 on-demand in east, which would do" in only(made).reason.says
+
+
+# -- what binds ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("spec", "offers", "code", "saves"),
+    [
+        (a_gpu_job(market="on-demand"), [L4, L4_SPOT], "market", "0.6"),
+        (a_gpu_job(resources=needing(24)), [L4, gpu_offer("t", "0.1", "T4")], "gpu-memory", "0.8"),
+        (a_gpu_job(gpu={"models": ("L4",)}), [L4, gpu_offer("t", "0.1", "T4")], "no-such-gpu",
+         "0.8"),
+        (a_gpu_job(count=4), [FOUR, gpu_offer("two", "2", count=2)], "gpu-count", "2"),
+        (a_gpu_job(resources=wants(cpu=20, gpu=GpuRequest(count=1))), [L4, FOUR], "cpu", "3"),
+        (a_gpu_job(deadline=NOW + HOUR + 200), [L4, gpu_offer("t", "0.1", "T4")], "deadline",
+         "0.8"),
+    ],
+)  # fmt: skip
+def test_the_constraint_without_which_it_would_cost_least_is_named(
+    desk: Desk, spec: JobSpec, offers: list[Offer], code: str, saves: str
+) -> None:
+    binding = only(looked(desk, spec, offers=offers)).binding
+    assert binding is not None and binding.code == code
+    assert binding.saves is not None
+    # boots are money too, and what a slower GPU takes
+    assert binding.saves == pytest.approx(float(saves) * 1e6, rel=0.15)
+
+
+def test_a_setting_binds_when_it_keeps_out_the_cheaper(desk: Desk) -> None:
+    made = looked(desk, a_gpu_job(), offers=[FOUR], barred=(L4,), limits=Limits(regions=("west",)))
+    binding = only(made).binding
+    assert binding is not None and binding.code == "regions"
+    assert "`regions` keeps out aws l4" in binding.says
+
+
+def test_where_nothing_cheaper_is_forbidden_it_is_what_this_host_lacks(desk: Desk) -> None:
+    binding = only(looked(desk, a_gpu_job(), offers=[L4])).binding
+    assert binding is not None and binding.code == "no-such-gpu"
+    assert "desk has no GPU" in binding.says
+
+
+def test_what_could_run_here_later_is_bound_by_the_value_of_time(desk: Desk) -> None:
+    two = [a_spec(name, resources=wants(cpu=2), duration_s=10 * HOUR) for name in "ab"]
+    made = looked(desk, *two, offers=[gpu_offer("cpu", "0.1")])
+    (rented,) = [job for job in made.jobs if job.state == "rented"]
+    assert rented.binding is not None and rented.binding.code == "value-of-time"
+
+
+def test_money_is_never_negative(desk: Desk) -> None:
+    made = looked(desk, *(a_gpu_job(f"j{n}") for n in range(5)), budget="3")
+    figures = [made.cost_usd, made.worst_case_usd, *(job.cost or 0 for job in made.jobs)]
+    assert all(figure >= MicroUsd(0) for figure in figures)
