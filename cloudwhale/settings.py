@@ -160,7 +160,7 @@ class Settings(Value):
     max_price_usd_h: Amount | None = None
     """The most that an hour of a machine may cost, disk and address included; None: anything."""
     prices: tuple[str, ...] = ()
-    """CSV files with prices of your own; relative ones lie in the current folder."""
+    """CSV files with prices of your own; relative ones lie beside the settings file."""
     catalogue_max_age_days: Amount = 30.0
     """After so many days prices are called old; they are used all the same."""
     attempt_lease_s: Seconds = Field(600.0, gt=0, allow_inf_nan=False)
@@ -190,7 +190,7 @@ def load(folder: Path, environment: Mapping[str, str] | None = None) -> Settings
     origin: dict[str, str] = {}
     for file in (_user_file(env), folder / "cloudwhale.toml"):
         for key, value in _read(file).items():
-            found[key], origin[key] = value, str(file)
+            found[key], origin[key] = _beside(file, key, value), str(file)
     for key in Settings.model_fields:
         value = env.get(PREFIX + key.upper())
         if value is not None:
@@ -231,6 +231,17 @@ def _read(file: Path) -> dict[str, Any]:
         raise SettingsError(f"{file}: {error}", "Mend the file; it is TOML.") from error
     except OSError as error:
         raise SettingsError(f"{file} cannot be read: {error.strerror}") from error
+
+
+def _beside(file: Path, key: str, value: Any) -> Any:
+    """Return a value; the files that a settings file names lie beside it."""
+    if key != "prices" or not isinstance(value, list):
+        return value
+    names: list[Any] = value
+    return [
+        str(file.parent / Path(name).expanduser()) if isinstance(name, str) else name
+        for name in names
+    ]
 
 
 def _from_text(key: str, value: str) -> Any:

@@ -1,5 +1,6 @@
 """What `offers` does: read the catalogue, look for what was asked, show it."""
 
+import gc
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -13,7 +14,6 @@ from cloudwhale.control.catalogue.asking import Words, asked
 from cloudwhale.control.catalogue.limits import limits_of
 from cloudwhale.control.this_host import with_this_host
 from cloudwhale.model.units import Instant
-from cloudwhale.planning.allowing import Allowed, allowed
 from cloudwhale.planning.fit import refused
 from cloudwhale.planning.inventory import Free, free_capacity
 from cloudwhale.planning.plausible import DAY_S
@@ -58,16 +58,16 @@ def offers(wanted: Wanted) -> int:
     question = asked(wanted.words)
     known = catalogue(settings, now)
     own, notes = _own(question, now) if wanted.takes_own else ((), [])
-    found = search(known.offers, question)
-    within = allowed([hit.offer for hit in found.hits], limits_of(settings))
-    if not own and not within.offers:
-        raise nothing_fits(known, found, within)
-    shown = _shown(wanted, found, within, settings, now)
-    notes = [*notes, *_notes(wanted, question, known, within), *shown.notes]
+    gc.freeze()  # what was loaded lives to the end: it need not be looked through for garbage
+    found = search(known.offers, question, limits_of(settings))
+    if not own and not found.hits:
+        raise nothing_fits(known, found)
+    shown = _shown(wanted, found, settings, now)
+    notes = [*notes, *_notes(wanted, question, known, found), *shown.notes]
     shown = Shown(own, shown.rows, now, shown.max_age_s, tuple(notes))
     document_or(
         wanted.as_json,
-        lambda: _document(shown, question, found, within),
+        lambda: _document(shown, question, found),
         lambda paper: _draw(paper, shown),
     )
     return Exit.DONE
@@ -77,12 +77,9 @@ def _draw(paper: Paper, shown: Shown) -> None:
     paper.sheet(offers_sheet(shown))
 
 
-def _shown(
-    wanted: Wanted, found: Found, within: Allowed, settings: Settings, now: Instant
-) -> Shown:
-    kept = {offer.id for offer in within.offers}
+def _shown(wanted: Wanted, found: Found, settings: Settings, now: Instant) -> Shown:
     most = wanted.limit if wanted.limit is not None or wanted.as_json else ROWS
-    rows, whole = folded([hit for hit in found.hits if hit.offer.id in kept], most)
+    rows, whole = folded(found.hits, most)
     more = [f"{whole - len(rows):,} more: `--limit {whole}` shows all."] * (whole > len(rows))
     return Shown((), rows, now, settings.catalogue_max_age_days * DAY_S, tuple(more))
 
@@ -100,7 +97,7 @@ def _own(question: Asked, now: Instant) -> tuple[Sequence[Free], list[str]]:
     return sorted(open_, key=lambda song: song.node.id), []
 
 
-def _notes(wanted: Wanted, question: Asked, known: Catalogue, within: Allowed) -> Sequence[str]:
+def _notes(wanted: Wanted, question: Asked, known: Catalogue, found: Found) -> Sequence[str]:
     said: list[str] = []
     if question.reference is not None:
         said.append(
@@ -110,22 +107,22 @@ def _notes(wanted: Wanted, question: Asked, known: Catalogue, within: Allowed) -
         )
     if wanted.words.asks_for_no_machine:
         said.append("Machines without GPUs: `cloudwhale offers --cpu 8`.")
-    said += [_kept_out(within)] * bool(within.counts)
+    said += [_kept_out(found)] * bool(found.kept_out)
     return [*said, *known.notes]
 
 
-def _kept_out(within: Allowed) -> str:
-    parts = [f"{many:,} by `{name}`" for name, many in within.counts.items()]
+def _kept_out(found: Found) -> str:
+    parts = [f"{many:,} by `{name}`" for name, many in found.kept_out.items()]
     return f"Settings keep out {' and '.join(parts)}."
 
 
-def nothing_fits(known: Catalogue, found: Found, within: Allowed) -> NothingCanRunIt:
+def nothing_fits(known: Catalogue, found: Found) -> NothingCanRunIt:
     """Return why nothing has it: what the nearest offer lacks, or what keeps out those that do."""
-    if found.hits:
-        many = len(found.hits)
+    if found.kept_out:
+        many = sum(found.kept_out.values())
         return NothingCanRunIt(
             f"{many:,} offers have it, but your settings keep all of them out",
-            f"{_kept_out(within)} Change that, or ask for less.",
+            f"{_kept_out(found)} Change that, or ask for less.",
         )
     if found.nearest is not None:
         counts = ", ".join(f"{code} {many:,}" for code, many in found.refused.items())
@@ -142,13 +139,13 @@ def nothing_fits(known: Catalogue, found: Found, within: Allowed) -> NothingCanR
     )
 
 
-def _document(shown: Shown, question: Asked, found: Found, within: Allowed) -> Mapping[str, Any]:
+def _document(shown: Shown, question: Asked, found: Found) -> Mapping[str, Any]:
     return {
         "offers": [
             *(own_keys(free) for free in shown.own),
             *(offer_keys(row, shown.now) for row in shown.rows),
         ],
         "reference": question.reference,
-        "left_out": {**found.refused, **within.counts},
+        "left_out": {**found.refused, **found.kept_out},
         "notes": list(shown.notes),
     }

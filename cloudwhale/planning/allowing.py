@@ -1,17 +1,13 @@
 """What the user's settings leave of all offers."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import cache
 
 from cloudwhale.model.offer import Offer
 from cloudwhale.model.units import MicroUsd
 from cloudwhale.model.value import Value
-
-Matches = Callable[[tuple[str, ...], str, str], bool]
-"""Says whether a name or `provider/name` has one of some patterns."""
 
 
 class Limits(Value):
@@ -20,9 +16,13 @@ class Limits(Value):
     regions: tuple[str, ...] = ()
     """Patterns of regions, `us-*`, or of provider and region, `aws/us-east-1`; empty: all."""
     never: tuple[str, ...] = ()
-    """Patterns of types, `p5*`, of provider and type, `aws/p5*`, or of whole offers' ids."""
+    """Patterns of types, `p5*`, or of provider and type, `aws/p5*`."""
     max_price_usd_h: MicroUsd | None = None
     """The most that an hour may cost, disk and address included; unknown prices are above it."""
+
+
+NO_LIMITS = Limits()
+LIMIT_NAMES = tuple(Limits.model_fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,37 +35,39 @@ class Allowed:
 
 def allowed(offers: Iterable[Offer], limits: Limits) -> Allowed:
     """Return what the limits leave; an offer is counted for the first that keeps it out."""
-    matches = _matching()
+    if limits == NO_LIMITS:
+        return Allowed(tuple(offers), {})
+    most = limits.max_price_usd_h
+    barred: dict[tuple[str, str, str], str] = {}
     counts: Counter[str] = Counter()
     kept: list[Offer] = []
     for offer in offers:
-        if limits.regions and not matches(limits.regions, offer.region, offer.provider):
-            counts["regions"] += 1
-        elif limits.never and _is_named(offer, limits.never, matches):
-            counts["never"] += 1
-        elif limits.max_price_usd_h is not None and _is_above(offer, limits.max_price_usd_h):
-            counts["max_price_usd_h"] += 1
+        # There are few places and types, and many offers.
+        key = (offer.provider, offer.region, offer.type or offer.id)
+        why = barred.get(key)
+        if why is None:
+            why = barred[key] = barred_by(offer, limits)
+        if most is not None and not why and _is_above(offer, most):
+            why = "max_price_usd_h"
+        if why:
+            counts[why] += 1
         else:
             kept.append(offer)
     return Allowed(tuple(kept), counts)
 
 
-def _matching() -> Matches:
-    """Return a matcher that remembers: there are few regions and types, and many offers."""
-
-    @cache
-    def matches(patterns: tuple[str, ...], name: str, provider: str) -> bool:
-        whole = f"{provider}/{name}"
-        return any(fnmatchcase(whole if "/" in one else name, one) for one in patterns)
-
-    return matches
+def barred_by(offer: Offer, limits: Limits) -> str:
+    """Return the limit that keeps a type out of a region at any price; empty: none does."""
+    if limits.regions and not _is_named(offer.provider, offer.region, limits.regions):
+        return "regions"
+    if _is_named(offer.provider, offer.type or offer.id, limits.never):
+        return "never"
+    return ""
 
 
-def _is_named(offer: Offer, never: tuple[str, ...], matches: Matches) -> bool:
-    if matches(never, offer.type or offer.id, offer.provider):
-        return True
-    whole = [one for one in never if one.count("/") > 1]
-    return any(fnmatchcase(offer.id, one) for one in whole)
+def _is_named(provider: str, name: str, patterns: Iterable[str]) -> bool:
+    whole = f"{provider}/{name}"
+    return any(fnmatchcase(whole if "/" in one else name, one) for one in patterns)
 
 
 def _is_above(offer: Offer, most: MicroUsd) -> bool:

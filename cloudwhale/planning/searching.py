@@ -1,9 +1,12 @@
 """Which offers have what is asked for, by what an hour of work there is expected to cost."""
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from itertools import islice
+from operator import itemgetter
 from typing import NamedTuple
 
 from cloudwhale.model import gpus
@@ -11,7 +14,8 @@ from cloudwhale.model.job import JobSpec, Resources
 from cloudwhale.model.node import Facts, Node, NodeState
 from cloudwhale.model.offer import Offer
 from cloudwhale.model.reason import Refusal
-from cloudwhale.model.units import MICRO_PER_USD, NOTHING, Seconds
+from cloudwhale.model.units import MICRO_PER_USD, Seconds
+from cloudwhale.planning.allowing import LIMIT_NAMES, NO_LIMITS, Limits, barred_by
 from cloudwhale.planning.fit import could_ever_fit, suits
 from cloudwhale.planning.inventory import free_capacity
 from cloudwhale.planning.shortlist import hazard_of
@@ -48,6 +52,8 @@ class Hit(NamedTuple):
 
     useful_usd_h: float
     """Expected dollars for what one hour of work on the reference takes, extras included."""
+    id: str
+    """Of the offer; two that cost the same stand in its order."""
     offer: Offer
     speed: float = 1.0
     """Beside the reference."""
@@ -62,86 +68,137 @@ class Found:
     hits: tuple[Hit, ...]
     refused: Mapping[str, int] = field(default_factory=dict[str, int])
     """Offers that are left out, by reason code, `region`, `provider`, `market` or `unpriced`."""
+    kept_out: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Offers that have it and that a limit of the settings keeps out, by the limit's name."""
     nearest: Refusal | None = None
     """Of those that lie where they may and have too little: what the closest one lacks."""
     nearest_offer: str | None = None
 
 
-def search(offers: Iterable[Offer], asked: Asked) -> Found:
+def search(offers: Iterable[Offer], asked: Asked, limits: Limits = NO_LIMITS) -> Found:
     """Return the offers that have what is asked for, by expected cost; ties end at the id.
 
-    Tens of thousands are looked at: what their machines have is judged once for each type.
+    Tens of thousands are looked at: those that differ in zone and price alone are judged once.
     """
-    judge = _Judge(asked)
-    counts: Counter[str] = Counter()
-    hits: list[Hit] = []
-    nearest: tuple[float, str, Refusal] | None = None
+    judge = _Judge(asked, limits)
+    most = math.inf if limits.max_price_usd_h is None else limits.max_price_usd_h
+    dear = 0
+    verdicts: dict[object, _Verdict] = {}
+    found: list[tuple[float, str, Offer, float, float]] = []
     for offer in offers:
-        why = judge.elsewhere(offer)
-        if why is not None:
-            counts[why] += 1
+        facts = offer.facts
+        key = (id(facts), offer.region, offer.market, offer.hazard_per_h, offer.boot_s)
+        verdict = verdicts.get(key)
+        if verdict is None:
+            verdict = verdicts[key] = judge.judged(offer)
+        price = offer.price_usd_h
+        if not verdict.useful or price is None:
+            verdict.missed(offer)
             continue
-        suited = judge.suited(offer)
-        if isinstance(suited, Refusal):
-            counts[suited.code.value] += 1
-            near = (suited.shortfall, offer.id, suited)
-            nearest = near if nearest is None or near[:2] < nearest[:2] else nearest
-        elif offer.price_usd_h is None:
-            counts["unpriced"] += 1
-        else:
-            lasting = judge.lasting(offer)
-            usd_h = (offer.price_usd_h + (offer.extras_usd_h or NOTHING)) / MICRO_PER_USD
-            hits.append(Hit(usd_h / (suited * lasting), offer, suited, lasting))
-    hits.sort(key=_cheapest_first)
-    if nearest is None:
-        return Found(tuple(hits), counts)
-    return Found(tuple(hits), counts, nearest[2], nearest[1])
+        price_usd_h = price + offer.extras_usd_h
+        if price_usd_h > most:
+            dear += 1
+            continue
+        cost = price_usd_h / verdict.useful
+        found.append((cost, offer.id, offer, verdict.speed, verdict.lasting))
+    found.sort(key=_COST_THEN_ID)
+    counts, nearest = _told(verdicts.values())
+    counts["max_price_usd_h"] += dear
+    kept_out = {name: counts.pop(name) for name in LIMIT_NAMES if counts[name]}
+    near = (None, None) if nearest is None else (nearest.refusal, nearest.first)
+    return Found(tuple(map(Hit._make, found)), +counts, kept_out, *near)
 
 
-def _cheapest_first(hit: Hit) -> tuple[float, str]:
-    return (hit.useful_usd_h, hit.offer.id)
+_COST_THEN_ID = itemgetter(0, 1)
+
+
+@dataclass(slots=True)
+class _Verdict:
+    """What was found of offers that differ in zone and price alone."""
+
+    facts: Facts
+    """Kept, so that no others take their place in memory while they are told apart by it."""
+    speed: float = 0.0
+    """Beside the reference; 0: it lacks something, or lies elsewhere."""
+    lasting: float = 0.0
+    useful: float = 0.0
+    """What divides a price in micro-dollars: hours of work on the reference that one brings."""
+    refusal: Refusal | None = None
+    why: str = "unpriced"
+    misses: int = 0
+    first: str = ""
+    """Id of the first that was missed."""
+
+    def missed(self, offer: Offer) -> None:
+        """Count an offer that is no hit."""
+        self.misses += 1
+        if not self.first or offer.id < self.first:
+            self.first = offer.id
+
+
+def _told(verdicts: Iterable[_Verdict]) -> tuple[Counter[str], _Verdict | None]:
+    """Return how many were missed for what reason, and the refusal that came closest."""
+    counts: Counter[str] = Counter()
+    nearest: _Verdict | None = None
+    for verdict in verdicts:
+        if verdict.misses:
+            counts[verdict.why] += verdict.misses
+        if verdict.refusal is not None and (nearest is None or _nearer(verdict, nearest)):
+            nearest = verdict
+    return counts, nearest
+
+
+def _nearer(one: _Verdict, other: _Verdict) -> bool:
+    if one.refusal is None or other.refusal is None:
+        return one.refusal is not None
+    return (one.refusal.shortfall, one.first) < (other.refusal.shortfall, other.first)
 
 
 class _Judge:
-    """Remembers what it has found of each type, place and risk: there are few of each."""
+    """Judges offers; remembers what it has found of each type and each risk."""
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, asked: Asked, limits: Limits) -> None:
         self._asked = asked
+        self._limits = limits
         self._spec = asked.spec
-        self._places: dict[tuple[str, str], str | None] = {}
-        self._types: dict[int, tuple[Facts, Refusal | float]] = {}
+        self._types: dict[int, Refusal | float] = {}
         self._risks: dict[tuple[float, Seconds], float] = {}
 
-    def elsewhere(self, offer: Offer) -> str | None:
-        """Return why an offer is not where or how it was asked for; None: it is."""
-        if self._asked.market is not None and offer.market != self._asked.market:
-            return "market"
-        key = (offer.provider, offer.region)
-        if key not in self._places:
-            self._places[key] = self._placed(offer)
-        return self._places[key]
+    def judged(self, offer: Offer) -> _Verdict:
+        """Return what holds for all offers that differ from this one in zone and price alone."""
+        elsewhere = self._elsewhere(offer)
+        if elsewhere:
+            return _Verdict(offer.facts, why=elsewhere)
+        suited = self._suited(offer)
+        if isinstance(suited, Refusal):
+            return _Verdict(offer.facts, refusal=suited, why=suited.code.value)
+        barred = barred_by(offer, self._limits)
+        if barred:
+            return _Verdict(offer.facts, why=barred)
+        lasting = self._lasting(offer)
+        return _Verdict(offer.facts, suited, lasting, suited * lasting * MICRO_PER_USD)
 
-    def _placed(self, offer: Offer) -> str | None:
-        providers, regions = self._asked.providers, self._asked.regions
-        if providers and offer.provider not in providers:
+    def _elsewhere(self, offer: Offer) -> str:
+        asked = self._asked
+        if asked.market is not None and offer.market != asked.market:
+            return "market"
+        if asked.providers and offer.provider not in asked.providers:
             return "provider"
         whole = f"{offer.provider}/{offer.region}"
-        if regions and not any(
-            fnmatchcase(whole if "/" in one else offer.region, one) for one in regions
+        if asked.regions and not any(
+            fnmatchcase(whole if "/" in one else offer.region, one) for one in asked.regions
         ):
             return "region"
-        return None
+        return ""
 
-    def suited(self, offer: Offer) -> Refusal | float:
+    def _suited(self, offer: Offer) -> Refusal | float:
         """Return how fast a machine is beside the reference, or what it lacks."""
-        known = self._types.get(id(offer.facts))
-        if known is None:
-            # The facts are kept beside what was found, so that no other ones take their place.
-            known = (offer.facts, self._judged(offer))
-            self._types[id(offer.facts)] = known
-        return known[1]
+        key = id(offer.facts)  # of an offer that is held by a verdict
+        if key not in self._types:
+            self._types[key] = self._of_type(offer)
+        return self._types[key]
 
-    def _judged(self, offer: Offer) -> Refusal | float:
+    def _of_type(self, offer: Offer) -> Refusal | float:
         name = offer.type or offer.id
         node = Node(id=name, facts=offer.facts, state=NodeState.READY, owned=False)
         refusal = could_ever_fit(self._spec, free_capacity([node], ())[name])
@@ -156,13 +213,14 @@ class _Judge:
         known = [speed for model in models if (speed := gpus.speed(model, reference)) is not None]
         return min(known, default=1.0)
 
-    def lasting(self, offer: Offer) -> float:
+    def _lasting(self, offer: Offer) -> float:
         """Return the part of the time that is not work done again, in (0, 1]."""
-        if offer.market == "on-demand":
+        hazard = hazard_of(offer)
+        if not hazard:
             return 1.0
-        key = (hazard_of(offer), offer.boot_s)
+        key = (hazard, offer.boot_s)
         if key not in self._risks:
-            risk = Risk(key[0], EVERY_S, SAVE_HOLDS_S, offer.boot_s + RESTORES_S)
+            risk = Risk(hazard, EVERY_S, SAVE_HOLDS_S, offer.boot_s + RESTORES_S)
             self._risks[key] = max(1e-9, useful_share(WORK_S, risk))
         return self._risks[key]
 
@@ -179,12 +237,16 @@ class Row(NamedTuple):
 
 def folded(hits: Iterable[Hit], most: int | None = None) -> tuple[Sequence[Row], int]:
     """Return the first rows, and how many there are; zones that are alike stand in one row."""
-    zones: dict[tuple[object, ...], list[str]] = {}
-    first: dict[tuple[object, ...], Hit] = {}
+    rows: dict[tuple[str, str, str, str, float], tuple[Hit, list[str]]] = {}
     for hit in hits:
         offer = hit.offer
-        key = (offer.provider, offer.type or offer.id, offer.region, offer.market, hit.useful_usd_h)
-        zones.setdefault(key, []).append(offer.zone)
-        first.setdefault(key, hit)
-    rows = [Row(hit, tuple(zones[key])) for key, hit in first.items()]
-    return (rows if most is None else rows[:most]), len(rows)
+        key = (
+            offer.provider, offer.type or offer.id, offer.region, offer.market, hit.useful_usd_h,
+        )  # fmt: skip
+        known = rows.get(key)
+        if known is None:
+            rows[key] = (hit, [offer.zone])
+        else:
+            known[1].append(offer.zone)
+    kept = list(rows.values()) if most is None else list(islice(rows.values(), most))
+    return [Row(hit, tuple(zones)) for hit, zones in kept], len(rows)

@@ -19,6 +19,9 @@ from cloudwhale.reporting.sheet import Cell, Column, Sheet, Tone, cells
 OWN = "local"
 """The market of what is owned, as a job file calls it."""
 
+ESTIMATE = "~"
+"""What stands before a price that was worked out from others, as before a guessed duration."""
+
 LIKELY = 0.01
 """Hazards per hour from here on are pointed at: one in four days."""
 
@@ -43,18 +46,20 @@ def offers_sheet(shown: Shown) -> Sheet:
         Column("GPUs"),
         Column("CPUs", right=True),
         Column("GiB", right=True, optional=True),
-        Column("USD/h", right=True),
+        Column("USD/h", right=True, on="pipe"),
+        Column("USD/h", right=True, on="terminal"),
         Column("useful", right=True),
         Column("market", on="pipe"),
         Column("hazard", right=True, optional=True),
         Column("price age", right=True, optional=True),
         Column("available", optional=True),
         Column("note", on="pipe"),
-        Column("", optional=True, on="terminal"),
     )
     rows = [_own_row(free) for free in shown.own]
     rows += [_rented_row(row, shown) for row in shown.rows]
-    return Sheet(columns, tuple(rows), notes=tuple(shown.notes))
+    guessed = any(row.hit.offer.estimated for row in shown.rows)
+    asides = (f"{ESTIMATE}: estimated from other prices.",) if guessed else ()
+    return Sheet(columns, tuple(rows), notes=tuple(shown.notes), asides=asides)
 
 
 def _own_row(free: Free) -> tuple[Cell, ...]:
@@ -62,19 +67,20 @@ def _own_row(free: Free) -> tuple[Cell, ...]:
     shared = len(open_devices) < len(free.devices) or free.cpu + DUST < free.node.facts.cpu
     return cells(
         Cell(free.node.id, "good"), _gpus(open_devices), plain(max(0.0, free.cpu)),
-        plain(max(0.0, free.memory_gib)), "0.00", "0.00", OWN, NOTHING, NOTHING,
-        "free beside others" if shared else "free", "yours", Cell("yours", "good"),
+        plain(max(0.0, free.memory_gib)), "0.00", "0.00", "0.00", OWN, NOTHING, NOTHING,
+        "free beside others" if shared else "free", "yours",
     )  # fmt: skip
 
 
 def _rented_row(row: Row, shown: Shown) -> tuple[Cell, ...]:
     offer = row.hit.offer
-    facts, note = offer.facts, "estimate" if offer.estimated else ""
+    facts = offer.facts
+    said = NOTHING if offer.price_usd_h is None else price(usd(offer.price_usd_h))
     return cells(
         offer.id, _gpus(facts.devices), plain(facts.cpu), plain(facts.memory_gib),
-        NOTHING if offer.price_usd_h is None else price(usd(offer.price_usd_h)),
+        said, f"{ESTIMATE if offer.estimated else ''}{said}",
         price(Decimal(row.hit.useful_usd_h)), offer.market, _hazard(offer),
-        _age(offer, shown), _available(row), note, Cell(note, "quiet"),
+        _age(offer, shown), _available(row), "estimate" if offer.estimated else "",
     )  # fmt: skip
 
 

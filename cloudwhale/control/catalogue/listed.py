@@ -1,7 +1,6 @@
 """Listings become offers: one for each zone and market that has a price."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 from cloudwhale.model.gpus import MODELS
 from cloudwhale.model.node import Device, Facts
@@ -25,7 +24,7 @@ def offers_of(listings: Iterable[Listing], lists: Mapping[str, PriceList]) -> It
     A type whose zones nobody has said is offered once in its region, which stands for the zone.
     Machines of one type share their facts.
     """
-    facts: dict[tuple[Shape, float, float], Facts] = {}
+    firsts: dict[tuple[Shape, float, float, Market], Offer] = {}
     for listing in listings:
         prices = lists.get(listing.shape.provider)
         for market in MARKETS:
@@ -33,13 +32,13 @@ def offers_of(listings: Iterable[Listing], lists: Mapping[str, PriceList]) -> It
             if price is None:
                 continue
             terms = _terms(prices, listing, market)
-            key = (listing.shape, terms.disk_gib, terms.memory_share)
-            if key not in facts:
-                facts[key] = facts_of(listing.shape, terms)
+            key = (listing.shape, terms.disk_gib, terms.memory_share, market)
+            if key not in firsts:
+                other = firsts.get((*key[:3], "on-demand"))
+                facts = facts_of(listing.shape, terms) if other is None else other.facts
+                firsts[key] = _first(listing.shape, facts, market)
             cap = price.usd_h if market == "on-demand" else _cap(prices, listing)
-            whole = _of_region(listing, market, price, terms)
-            whole |= {"facts": facts[key], "cap_usd_h": cap}
-            yield from _by_zone(listing, price, whole)
+            yield from _by_zone(listing, price, _of_region(firsts[key], listing, terms, cap))
 
 
 def facts_of(shape: Shape, terms: Terms) -> Facts:
@@ -72,25 +71,37 @@ def _cap(prices: PriceList | None, listing: Listing) -> MicroUsd | None:
     return None if listing.on_demand is None else listing.on_demand.usd_h
 
 
-def _of_region(listing: Listing, market: Market, price: Price, terms: Terms) -> dict[str, Any]:
-    """Return the fields that are the same in all zones."""
-    return {
-        "provider": listing.shape.provider, "region": listing.region, "market": market,
-        "type": listing.shape.type, "boot_s": terms.boot_s, "notice_s": terms.notice_s,
-        "billing_step_s": terms.billing_step_s, "billing_least_s": terms.billing_least_s,
-        "hazard_per_h": listing.hazard_per_h if market == "spot" else 0.0,
-        "extras_usd_h": terms.extras_usd_h, "egress_usd_gb": terms.egress_usd_gb,
-        "quota": terms.quota, "quota_units": terms.quota_units, "priced_at": price.at,
-        "source": price.source, "estimated": price.estimated, "capacity": None,
-    }  # fmt: skip
+def _first(shape: Shape, facts: Facts, market: Market) -> Offer:
+    """Return an offer that all of a type and market are copies of but for a few fields.
+
+    There are tens of thousands of them: to copy costs a third of making each anew.
+    """
+    return Offer(
+        id="", provider=shape.provider, region="", zone="", market=market, facts=facts,
+        price_usd_h=None, cap_usd_h=None, type=shape.type, boot_s=0.0,
+    )  # fmt: skip
 
 
-def _by_zone(listing: Listing, price: Price, whole: dict[str, Any]) -> Iterator[Offer]:
-    """Yield the offer of each zone; not validated, as there are tens of thousands of them."""
+def _of_region(first: Offer, listing: Listing, terms: Terms, cap: MicroUsd | None) -> Offer:
+    """Return the offer with all that is the same in the zones of a region."""
+    price = listing.price(first.market)
+    hazard = listing.hazard_per_h if first.market == "spot" else 0.0
+    return first.but(
+        region=listing.region, cap_usd_h=cap, hazard_per_h=hazard,
+        priced_at=None if price is None else price.at,
+        source="" if price is None else price.source,
+        estimated=price is not None and price.estimated,
+        boot_s=terms.boot_s, notice_s=terms.notice_s, billing_step_s=terms.billing_step_s,
+        billing_least_s=terms.billing_least_s, extras_usd_h=terms.extras_usd_h,
+        egress_usd_gb=terms.egress_usd_gb, quota=terms.quota, quota_units=terms.quota_units,
+    )  # fmt: skip
+
+
+def _by_zone(listing: Listing, price: Price, whole: Offer) -> Iterator[Offer]:
     own = dict(price.zones)
-    end = f"{listing.shape.type}/{whole['market']}"
+    end = f"{whole.type}/{whole.market}"
     for zone in listing.zones or tuple(own) or (listing.region,):
-        yield Offer.model_construct(
-            id=f"{whole['provider']}/{zone}/{end}", zone=zone,
-            price_usd_h=own.get(zone, price.usd_h), **whole,
+        yield whole.but(
+            id=f"{whole.provider}/{zone}/{end}", zone=zone,
+            price_usd_h=own.get(zone, price.usd_h),
         )  # fmt: skip
