@@ -57,7 +57,7 @@ def _trial(desk: desks.Desk, parts: Sequence[Part], now: Instant, supply: Supply
         offers=supply.offers,
         seed=desk.settings.seed,
     )
-    return Trial(world, tuple(jobs), tuple(parts), desks.policies(desk.settings))
+    return Trial(world, tuple(jobs), tuple(parts), desks.policies(desk.settings, desk.clock))
 
 
 def with_this_host(desk: desks.Desk, world: World) -> World:

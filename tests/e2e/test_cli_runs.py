@@ -260,6 +260,8 @@ def test_a_waiting_job_says_why_and_starts_when_that_is_changed(
     assert rounds
     for number in rounds:
         assert shell("replay", str(number), "--json").document["agrees"] is True
+    again = shell("replay", str(rounds[-1]), "--resolve", "--json").document
+    assert (again["agrees"], again["solved"]) == (True, []), "nothing was rented"
 
 
 def test_nodes_show_what_is_taken(shell: Shell, tmp_path: Path) -> None:

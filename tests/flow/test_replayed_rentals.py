@@ -1,5 +1,8 @@
 """Rounds that rented are made again with the answers that were given then, or solved again."""
 
+import json
+import re
+import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -8,6 +11,8 @@ import pytest
 from clouding import a_cloudy_stage, an_offer
 from staging import pass_by
 
+from cloudwhale.cli import looking
+from cloudwhale.cli.exits import Exit
 from cloudwhale.clock import SystemClock
 from cloudwhale.control.controller import Chosen
 from cloudwhale.control.desk import Desk
@@ -151,10 +156,61 @@ def test_taken_from_its_answers_it_says_nothing_of_what_could_be_chosen(tmp_path
     assert (result.agrees, result.solved, result.notes) == (True, (), ())
 
 
+@pytest.fixture
+def spent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Return the number of a round in which too much was spent, of the installation here."""
+    monkeypatch.setenv("CLOUDWHALE_HOME", str(tmp_path))
+    with open_desk(tmp_path) as desk:
+        (stored, *_) = rounds_of(a_life(Spendthrift, desk.store))
+    return stored.number
+
+
+def test_the_command_takes_the_answers_and_is_content(
+    spent: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert looking.replay(spent, False, False) == Exit.DONE
+    assert capsys.readouterr().out == f"Round {spent}: the same world gives the same plan.\n"
+
+
+def test_the_command_solves_again_and_says_what_differs(
+    spent: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert looking.replay(spent, True, False) == Exit.TROUBLE
+    first, second, *others = capsys.readouterr().out.splitlines()
+    assert first == f"Round {spent}: the plan differs from the one that was stored."
+    assert re.fullmatch(r"  run-1: 0\.\d+ USD on 2 dear then; 0\.\d+ USD on 2 cheap now", second), (
+        second
+    )
+    assert others and all(line.startswith("  only ") for line in others)
+
+
+def test_the_document_has_both_sides(spent: int, capsys: pytest.CaptureFixture[str]) -> None:
+    looking.replay(spent, True, True)
+    told = json.loads(capsys.readouterr().out)
+    assert (told["round"], told["agrees"], told["notes"]) == (spent, False, [])
+    (one,) = told["solved"]
+    assert (one["payer"], one["same"]) == ("run-1", False)
+    assert one["then"]["machines"] == {"dear": 2} and one["now"]["machines"] == {"cheap": 2}
+    assert 0 < one["now"]["cost_usd"] < one["then"]["cost_usd"]
+    assert one["now"]["bound_usd"] is None
+    looking.replay(spent, False, True)
+    assert json.loads(capsys.readouterr().out)["solved"] == []
+
+
 def test_an_answer_that_belongs_to_another_problem_is_said_so(tmp_path: Path) -> None:
     with open_desk(tmp_path) as desk:
         stage = a_life(Spendthrift, desk.store)
         (stored, *_) = rounds_of(stage)
         swapped = stored.but(answers=stored.answers.replace('"problem":"', '"problem":"0'))
         again = made_again(desk.store, swapped)
-    assert again.unknown and again.plan != stored.plan
+        assert again.unknown and again.plan != stored.plan
+        with sqlite3.connect(tmp_path / "cloudwhale.db") as connection:
+            connection.execute(
+                "UPDATE rounds SET body = ? WHERE number = ?",
+                (swapped.model_dump_json(), stored.number),
+            )
+        connection.close()
+        result = replay(desk, stored.number)
+    assert not result.agrees
+    (note,) = result.notes
+    assert "no stored answer belongs to the problem of renting for quick-0, quick-1" in note
