@@ -106,7 +106,8 @@ def _random_kind(drawn: np.random.Generator, place: int) -> Kind:
         disk_gib=float(drawn.choice([50.0, 200.0])), usd_h=price,
         cap_usd_h=price * float(drawn.choice([1.0, 2.5])),
         boot_s=float(drawn.choice([0.0, 60.0, 300.0])),
-        billing_step_s=float(drawn.choice([0.0, 1.0, 60.0])),
+        billing_step_s=float(drawn.choice([0.0, 1.0, 60.0, 3600.0])),
+        billing_least_s=float(drawn.choice([0.0, 60.0, 900.0])),
         at_most=None if drawn.random() < 0.6 else int(drawn.integers(0, 3)),
         quota="q" if drawn.random() < 0.5 else "", quota_units=float(drawn.choice([0.0, 4.0, 8.0])),
     )  # fmt: skip

@@ -20,6 +20,7 @@ from rental_problems import (
 )
 
 from cloudwhale import plugins
+from cloudwhale.control.answers import Answer, as_json, read_json
 from cloudwhale.spi.renting import Demand, RentalPlan, RentalProblem
 
 SEEDS = range(24)
@@ -39,8 +40,12 @@ def choose(make: Callable[..., Any]) -> Callable[[RentalProblem], RentalPlan]:
     """Return a question to a new policy whose answer has been checked."""
 
     def chosen(problem: RentalProblem) -> RentalPlan:
+        for matrix in (problem.runs_s, problem.late_s, problem.extra_usd):
+            matrix.setflags(write=False)  # it belongs to whoever asks
         plan: RentalPlan = make().choose(problem)
         assert faults(problem, plan) == []
+        (kept,) = read_json(as_json([Answer("", plan)]))
+        assert kept.plan == plan, "what a round keeps of it is all of it"
         return plan
 
     return chosen
@@ -185,6 +190,22 @@ def test_who_cannot_be_in_time_is_left_out_as_late(choose: Choose) -> None:
     problem = a_problem([a_demand()] * 2, [a_kind()], done_by_s=(HOUR, 2 * HOUR))
     plan = choose(problem)
     assert set(seats_of(plan)) == {"job-1"} and dict(plan.left_out) == {"job-0": "late"}
+
+
+def test_who_should_have_been_done_long_ago_is_left_out_as_late(choose: Choose) -> None:
+    plan = choose(a_problem([a_demand()] * 2, [a_kind()], done_by_s=(-5e5, math.inf)))
+    assert set(seats_of(plan)) == {"job-1"} and dict(plan.left_out) == {"job-0": "late"}
+
+
+@pytest.mark.parametrize("step_s", [0.0, 1.0, 60.0, HOUR])
+def test_every_step_that_has_begun_is_paid_and_the_least_in_any_case(
+    choose: Choose, step_s: float
+) -> None:
+    kinds = [a_kind(billing_step_s=step_s, billing_least_s=900.0)]
+    for runs_s, billed_s in ((10.0, 900.0), (5000.5, 5060.5)):
+        plan = choose(a_problem([a_demand()], kinds, runs_s))
+        steps_s = billed_s if not step_s else math.ceil(billed_s / step_s) * step_s
+        assert plan.cost_usd == pytest.approx(2.0 * steps_s / HOUR)
 
 
 def test_a_deadline_is_kept_at_the_quantile_and_not_on_average(choose: Choose) -> None:
