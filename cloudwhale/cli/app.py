@@ -30,6 +30,7 @@ def whole_app() -> typer.Typer:
     """Return the application with every command in it."""
     from cloudwhale.cli import (
         commands_jobs,
+        commands_money,
         commands_nodes,
         commands_offers,
         commands_service,
@@ -41,6 +42,7 @@ def whole_app() -> typer.Typer:
     commands_views.add_to(app)
     commands_nodes.add_to(app)
     commands_offers.add_to(app)
+    commands_money.add_to(app)
     commands_simulate.add_to(app)
     commands_service.add_to(app)
     return app

@@ -1,0 +1,129 @@
+"""The command about money: budget, with list, set and unset."""
+
+import re
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from cloudwhale.cli.completing import project_words
+from cloudwhale.cli.words import AsJson, examples
+
+# A command's parameters are its options, so they are as many as it has.
+
+budget = typer.Typer(
+    invoke_without_command=True,
+    rich_markup_mode=None,
+    epilog=examples(
+        "cloudwhale budget",
+        "cloudwhale budget set nlp 200/month",
+        "cloudwhale budget list --json | jq '.budgets[] | [.project, .left_usd]'",
+        "cloudwhale budget unset nlp",
+    ),
+)
+
+
+class WithAmount(TyperCommand):
+    """A command to which -5 is an amount, and no options; it is answered as one."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words, amounts below 0 behind the others."""
+        below = [word for word in args if re.match(r"-[.\d]", word)]
+        if below and "--" not in args:
+            args = [*(word for word in args if word not in below), "--", *below]
+        return super().parse_args(ctx, args)
+
+
+ProjectWord = Annotated[
+    str,
+    typer.Argument(metavar="PROJECT", help="A project's name.", autocompletion=project_words),
+]
+EveryOne = Annotated[
+    bool, typer.Option("--all", "-a", help="Ended runs and months that are over, too.")
+]
+
+
+@budget.callback()
+def show_budgets(context: typer.Context, as_json: AsJson = False) -> None:
+    """Show what may be spent, is spent and is left; bound a project."""
+    if context.invoked_subcommand is None:
+        from cloudwhale.cli.budgeting import listed as do
+
+        raise typer.Exit(do(everything=False, as_json=as_json))
+
+
+@budget.command(
+    name="list",
+    epilog=examples("cloudwhale budget list", "cloudwhale budget list --all --json"),
+)
+def list_budgets(everything: EveryOne = False, as_json: AsJson = False) -> None:
+    """Show the budgets of projects by month, and of runs.
+
+    What is set aside is the most that machines which are rented now can still cost; what of it is
+    not needed is free again when a machine is given back. Past the soft line nothing new is rented.
+    """
+    from cloudwhale.cli.budgeting import listed as do
+
+    raise typer.Exit(do(everything=everything, as_json=as_json))
+
+
+@budget.command(
+    name="set",
+    cls=WithAmount,
+    epilog=examples(
+        "cloudwhale budget set nlp 200/month",
+        "cloudwhale budget set nlp 200 --month --soft 0.8",
+        "cloudwhale budget set run-k3x9 80       a run that is queued or runs",
+    ),
+)
+def set_budget(
+    whose: Annotated[
+        str,
+        typer.Argument(
+            metavar="PROJECT|RUN",
+            help="A project, or the id of a run.",
+            autocompletion=project_words,
+        ),
+    ],
+    amount: Annotated[
+        str, typer.Argument(metavar="USD/month", help="Dollars; of a run without `/month`.")
+    ],
+    month: Annotated[
+        bool, typer.Option("--month", help="The amount is for each month (UTC).")
+    ] = False,
+    soft: Annotated[
+        float | None,
+        typer.Option(
+            "--soft", metavar="SHARE", help="Part of it past which nothing new is rented; else 0.9."
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Bound what a project may spend on rented machines in each month, or change a run's budget.
+
+    A machine counts in the month (UTC) in which its lease begins, for all that it costs. A project
+    that nobody has used yet may have a budget. One that is below what is taken already takes
+    nothing away: nothing new is rented, and machines that are there keep what is set aside.
+
+    Exit code 2 for an amount that is none, or is not in US dollars.
+    """  # fmt: skip
+    from cloudwhale.cli.budgeting import Wanted
+    from cloudwhale.cli.budgeting import put as do
+
+    raise typer.Exit(do(Wanted(whose, amount, month, soft, as_json)))
+
+
+@budget.command(epilog=examples("cloudwhale budget unset nlp"))
+def unset(project: ProjectWord, as_json: AsJson = False) -> None:
+    """Let a project spend as much as its runs may.
+
+    What it spends goes on being counted.
+    """
+    from cloudwhale.cli.budgeting import lifted as do
+
+    raise typer.Exit(do(project, as_json))
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add this command."""
+    app.add_typer(budget, name="budget")
