@@ -15,7 +15,7 @@ from cloudwhale.cli import looking
 from cloudwhale.cli.exits import Exit
 from cloudwhale.clock import SystemClock
 from cloudwhale.control.controller import Chosen
-from cloudwhale.control.desk import Desk
+from cloudwhale.control.desk import Desk, policies
 from cloudwhale.control.replay import ReplayResult, made_again, plan_again, replay
 from cloudwhale.control.store import open_store, sqlite_url
 from cloudwhale.mailbox.objects import open_objects
@@ -74,14 +74,16 @@ def rounds_of(stage: Stage) -> list[Round]:
     return found
 
 
-def a_life(rent: Callable[[], RentPolicy], store: Store | None = None) -> Stage:
-    """Let a policy rent under the name of another, which would choose otherwise."""
+def a_life(
+    rent: Callable[[], RentPolicy], store: Store | None = None, name: str = "one-each"
+) -> Stage:
+    """Let a policy rent under a name: of another, which would choose otherwise, or its own."""
     stage = a_cloudy_stage(("quick", "quick", "saving"), SHELVES, store=store)
     made: Policies = replace(
         stage.scenery.chosen.policies, order=Priority(), score=BestFit(), wait=NoWait(),
         rent=rent(),
     )  # fmt: skip
-    chosen = Chosen(made, "priority", "best-fit", wait="no-wait", rent="one-each")
+    chosen = Chosen(made, "priority", "best-fit", wait="no-wait", rent=name)
     stage.scenery = replace(stage.scenery, chosen=chosen)
     stage.raise_controller()
     pass_by(stage, 120.0)
@@ -107,6 +109,22 @@ def test_an_answer_that_a_clock_cut_off_is_told_in_the_round_and_made_again() ->
     (stored, *_) = rounds_of(stage)
     assert {tender.code for tender in stored.plan.tenders} == {Code.OUT_OF_EFFORT}
     assert plan_again(stage.scenery.store, stored).tenders == stored.plan.tenders
+
+
+def test_who_is_cut_off_by_a_real_clock_takes_what_greedy_has_and_is_made_again() -> None:
+    settings = Settings(home=Path("/nowhere"), rent="whale-rent", rent_patience_s=1e-9)
+    hurried = policies(settings, SystemClock()).rent
+    assert hurried is not None
+    stage = a_life(lambda: hurried, name="whale-rent")
+    rounds = rounds_of(stage)
+    tenders = [tender for stored in rounds for tender in stored.plan.tenders]
+    assert {tender.code for tender in tenders} == {Code.OUT_OF_EFFORT}
+    assert all("time was up" in tender.how for tender in tenders)
+    for stored in rounds:
+        again = made_again(stage.scenery.store, stored)
+        assert (again.plan, again.unknown) == (stored.plan, ())
+    resolved = made_again(stage.scenery.store, rounds[0], resolve=True)
+    assert {tender.code for tender in resolved.plan.tenders} == {None}, "nobody hurries a replay"
 
 
 def test_a_round_without_answers_is_solved_again() -> None:
