@@ -15,6 +15,7 @@ from cloudwhale.control.controller import Chosen, Controller, Parts
 from cloudwhale.control.effects import ThreadedEffects
 from cloudwhale.control.executor import Executor, Where
 from cloudwhale.control.store.opening import lock_for
+from cloudwhale.control.supply import limits_of
 from cloudwhale.control.timeline import Timeline
 from cloudwhale.control.watcher import Watcher
 from cloudwhale.mailbox.bell import Bell, Rang
@@ -195,9 +196,11 @@ def _controller(
     settings, now = desk.settings, desk.clock.now()
     epoch = desk.store.new_epoch(desks.node_name(settings), now)
     where = Where(desks.mailbox_url(settings), str(settings.home))
+    watcher = Watcher(desk.objects, found, desk.store.read_to(), settings.clock_skew_s)
+    watcher.offers.limit_to(limits_of(settings))
     parts = Parts(
         store=desk.store,
-        watcher=Watcher(desk.objects, found, desk.store.read_to(), settings.clock_skew_s),
+        watcher=watcher,
         executor=Executor(desk.store, desk.objects, found, lambda: desk.key, where),
         effects=effects,
         timeline=Timeline(desk.clock, not_before=_newest_at(desk.store)),
