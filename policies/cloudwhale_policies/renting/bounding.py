@@ -79,13 +79,11 @@ def worth_of(tables: Tables, effort: Effort) -> tuple[Floats, str]:
         return np.zeros(len(tables.members)), "nothing to rent for"
     areas = Areas(tables)
     costs = Costs.of(tables, areas)
-    programme = Programme(tables, areas, costs, whole=len(tables.members) <= effort.whole)
     proofs = Certificates(tables, areas, costs)
     counts = np.array([len(jobs) for jobs in tables.members], dtype=np.float64)
     best, rounds = np.zeros(len(counts)), 0
-    keep, rides = _first(tables, areas, effort.near)
-    for kind in np.flatnonzero(keep).tolist():
-        programme.add(kind, np.flatnonzero(rides[:, kind]))
+    rides = _rides(tables, areas)
+    programme = begun(tables, areas, costs, effort)
     while rounds < effort.kinds and _solved(programme, effort.rows):
         rounds += 1
         found = list(proofs.open(programme.worth, programme.tariffs))
@@ -108,24 +106,37 @@ def _solved(programme: Programme, rounds: int) -> bool:
     return programme.solve()
 
 
-def _first(tables: Tables, areas: Areas, near: float) -> tuple[Flags, Flags]:
-    """Return kinds that are nearly the cheapest for some job, alone or well filled, and for whom.
+def begun(tables: Tables, areas: Areas, costs: Costs, effort: Effort = QUICK) -> Programme:
+    """Return a programme of the kinds that are nearly the cheapest for some job."""
+    programme = Programme(tables, areas, costs, whole=len(tables.members) <= effort.whole)
+    own = tables.own_usd
+    keep = np.zeros(len(tables.kinds), dtype=bool)
+    for usd in (own, _shared(tables, areas, slice(0, PLAIN))):
+        keep |= (np.isfinite(usd) & (usd <= effort.near * usd.min(axis=1)[:, None])).any(axis=0)
+    rides = _rides(tables, areas)
+    for kind in np.flatnonzero(keep).tolist():
+        programme.add(kind, np.flatnonzero(rides[:, kind]))
+    return programme
+
+
+def _rides(tables: Tables, areas: Areas) -> Flags:
+    """Return on which kinds a job's devices alone cost no more than its cheapest machine.
 
     Jobs without devices may run wherever there are some: they could stand there for nothing.
     """
-    own = tables.own_usd
-    able = np.isfinite(own)
+    devices = _shared(tables, areas, slice(0, 1))
+    rides: Flags = np.isfinite(devices) & (devices <= RIDES * tables.cheapest_usd[:, None])
+    return rides
+
+
+def _shared(tables: Tables, areas: Areas, resources: slice) -> Floats:
+    """Return what a job costs when others pay for what it leaves free of some resources."""
+    able = np.isfinite(tables.own_usd)
     nodes = np.array(tables.nodes, dtype=np.float64)[:, None]
-    plain = [areas.shape(kind).rows[:PLAIN] for kind in range(len(tables.kinds))]
     rate = tables.of_kinds("usd_h") / 3600.0 * nodes * np.where(able, tables.runs_s, 0.0)
-    filled = np.stack([one.max(axis=0) for one in plain], axis=1) * rate + tables.extra_usd
-    filled = np.where(able, filled, np.inf)
-    keep = np.zeros(len(tables.kinds), dtype=bool)
-    for usd in (own, filled):
-        keep |= (able & (usd <= near * usd.min(axis=1)[:, None])).any(axis=0)
-    devices = np.stack([one[0] for one in plain], axis=1) * rate + tables.extra_usd
-    rides = able & (devices <= RIDES * tables.cheapest_usd[:, None])
-    return keep, rides
+    kinds = range(len(tables.kinds))
+    parts = np.stack([areas.shape(one).rows[resources].max(axis=0) for one in kinds], axis=1)
+    return np.where(able, parts * rate + tables.extra_usd, np.inf)
 
 
 def _with(lots: Lots, rides: Flags) -> Lots:

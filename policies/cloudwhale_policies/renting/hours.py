@@ -161,7 +161,7 @@ class Programme:
         blocks = list(self.blocks.values())
         solver = quiet_solver()
         solver.setOptionValue("threads", 1)
-        model, rows = self._model(blocks)
+        model, rows = self.model(blocks)
         if solver.passModel(model) == highspy.HighsStatus.kError:
             return False
         names = self._names(blocks)
@@ -234,7 +234,7 @@ class Programme:
                 ways[name] = weight
         return Tariff(ways, tuple(exclusions), alone)
 
-    def _model(self, blocks: Sequence[Block]) -> tuple[Any, list[int]]:
+    def model(self, blocks: Sequence[Block]) -> tuple[Any, list[int]]:
         """Return the programme, and the first row of each block; the lots' rows come first."""
         import highspy
 

@@ -1,0 +1,215 @@
+"""How many jobs of each lot run on each kind, in whole numbers, and machines that hold them.
+
+The counts come from the programme of machine hours (`hours`) over the kinds that it uses, with
+rows for deadlines: what must have run by some time fits before it. Then each kind's jobs are
+really placed: the longest first, as early as they can, on one machine after another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cloudwhale_policies.renting.areas import Areas
+from cloudwhale_policies.renting.arrays import Tables
+from cloudwhale_policies.renting.bounding import begun
+from cloudwhale_policies.renting.budgets import keeps_budget, start
+from cloudwhale_policies.renting.greedy import Filling, shrunk
+from cloudwhale_policies.renting.hours import Block, Costs
+from cloudwhale_policies.renting.limits import Limits
+from cloudwhale_policies.renting.machine import Machine, Yard
+from cloudwhale_policies.renting.plans import Fleet, plan_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from cloudwhale.spi.renting import RentalPlan, RentalProblem
+    from cloudwhale_policies.renting.arrays import Floats
+
+    Solve = Callable[["Counting"], Floats | None]
+
+TIMES = 8
+"""Deadlines of a kind that are looked at, evenly among all."""
+ROUNDS = 4
+"""Rounds that add rows to the programme, or kinds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A kind that the programme uses, with all that it says of it in hours and parts."""
+
+    block: Block
+    hours: Floats
+    """Machine hours of a job of each of its lots."""
+    usd: Floats
+    """What a job costs there on top of the machine."""
+    most: Floats
+    """Jobs of each lot that one machine can run."""
+    usd_h: float
+    start_usd: float
+    windows: Sequence[tuple[Floats, float]]
+    """What a job takes of each hour before a deadline, by lot, and how many hours that are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counting:
+    """The problem of counts: how many jobs of each lot go to each part."""
+
+    parts: Sequence[Part]
+    jobs: Sequence[int]
+    """Of each lot."""
+    at: Sequence[NDArray[np.intp]]
+    """Of each part, the columns of its lots in all pairs, which are counted through."""
+
+    @property
+    def pairs(self) -> int:
+        """Return how many pairs of a lot and a kind there are."""
+        return sum(len(one) for one in self.at)
+
+
+def counting(tables: Tables) -> Counting:
+    """Return the problem of counts over the kinds that the solved programme uses."""
+    areas = Areas(tables)
+    costs = Costs.of(tables, areas)
+    programme = begun(tables, areas, costs)
+    for _ in range(ROUNDS):
+        if not programme.solve() or not programme.tighten():
+            break
+    used = [one for one in programme.blocks.values() if one.used_h > 1e-9]
+    parts = [_part(tables, costs, one) for one in used]
+    ends = np.cumsum([0, *(len(one.lots) for one in used)])
+    at = [np.arange(ends[n], ends[n + 1], dtype=np.intp) for n in range(len(used))]
+    return Counting(parts, [len(jobs) for jobs in tables.members], at)
+
+
+def _part(tables: Tables, costs: Costs, block: Block) -> Part:
+    kind, lots = block.kind, block.lots
+    hours = costs.hours[lots, kind]
+    return Part(
+        block=block,
+        hours=hours,
+        usd=costs.extra_usd[lots, kind],
+        most=costs.most[lots, kind],
+        usd_h=float(costs.usd_h[kind]),
+        start_usd=float(costs.start_usd[kind]),
+        windows=_windows(tables, block, hours),
+    )
+
+
+def _windows(tables: Tables, block: Block, hours: Floats) -> list[tuple[Floats, float]]:
+    """Return rows of what must run by a time: who starts late at the latest still runs before it."""
+    latest_h = (tables.latest_s[block.lots, block.kind] - tables.boot_s[block.kind]) / 3600.0
+    runs_h = tables.runs_s[block.lots, block.kind] / 3600.0
+    ends = np.unique(latest_h[np.isfinite(latest_h)] + runs_h[np.isfinite(latest_h)])
+    if len(ends) > TIMES:
+        ends = ends[np.linspace(0, len(ends) - 1, TIMES).astype(np.intp)]
+    rows: list[tuple[Floats, float]] = []
+    for end in ends.tolist():
+        share = np.clip(end - latest_h, 0.0, runs_h) / runs_h
+        taken = share * hours
+        rows.extend((taken * part, end) for part in block.rows[:3] if (taken * part > 0).any())
+    return rows
+
+
+def counted_plan(problem: RentalProblem, solve: Solve, how: str) -> RentalPlan:
+    """Return the plan of the counts that a solver finds; greedy's where that is no dearer.
+
+    Greedy's too where money or quotas leave no room for all: counts know nothing of them.
+    """
+    tables = Tables(problem)
+    plain = start(tables)
+    greedy = plan_of(plain.tables, plain.fleet, "greedy")
+    if greedy.left_out or not greedy.choices:
+        return greedy
+    fleet = counted_fleet(tables, solve)
+    if fleet is None or fleet.left or not keeps_budget(tables, fleet.machines):
+        return greedy
+    plan = plan_of(tables, fleet, how)
+    return plan if plan.cost_usd < greedy.cost_usd else greedy
+
+
+# -- machines --------------------------------------------------------------------------------
+
+
+def counted_fleet(tables: Tables, solve: Solve) -> Fleet | None:
+    """Return machines for all jobs by the counts that a solver finds; None: it finds none.
+
+    The budget is not asked. Quotas are kept; who finds no room by them is left out.
+    """
+    problem = counting(tables)
+    counts = solve(problem) if problem.parts else None
+    if counts is None:
+        return None
+    yard, limits = Yard(tables), Limits(tables.problem)
+    filling = Filling(tables, yard, limits)
+    left = np.array(problem.jobs)
+    loose: list[int] = []
+    for part, columns in zip(problem.parts, problem.at, strict=True):
+        lots: list[int] = []
+        for lot, count in zip(part.block.lots.tolist(), counts[columns].tolist(), strict=True):
+            taken = min(round(count), int(left[lot]))
+            left[lot] -= taken
+            lots.extend([lot] * taken)
+        loose.extend(_take(filling, limits, strips(yard, part.block.kind, lots)))
+    loose.extend(lot for lot, count in enumerate(left.tolist()) for _ in range(count))
+    able = [lot for lot in loose if np.isfinite(tables.cheapest_usd[lot])]
+    able.sort(key=lambda lot: (-tables.cheapest_usd[lot], lot))
+    out = [lot for lot in able if not filling.add(lot)]
+    return Fleet(shrunk(filling.machines, tables, yard, limits), out)
+
+
+def _take(filling: Filling, limits: Limits, machines: Iterable[Machine]) -> list[int]:
+    """Take the machines that limits allow, and return the jobs of the others."""
+    loose: list[int] = []
+    for machine in machines:
+        room = limits.room(filling.machines, machine.width)
+        if room is None or room[machine.kind]:
+            filling.take(machine)
+        else:
+            loose.extend(machine.lots)
+    return loose
+
+
+def strips(yard: Yard, kind: int, lots: Sequence[int]) -> list[Machine]:
+    """Return machines of a kind for some jobs: each takes whom the one before had no time for.
+
+    The best of some orders; a gang has machines of its own.
+    """
+    tables = yard.tables
+    machines: list[Machine] = []
+    for width in sorted({tables.nodes[lot] for lot in lots}):
+        mine = [lot for lot in lots if tables.nodes[lot] == width]
+        found = [_strips(yard, kind, width, order) for order in _orders(tables, kind, mine)]
+        machines.extend(min(found, key=lambda fleet: sum(one.usd for one in fleet)))
+    return machines
+
+
+def _orders(tables: Tables, kind: int, lots: Sequence[int]) -> list[list[int]]:
+    runs, latest = tables.runs_s[:, kind], tables.latest_s[:, kind]
+    wide = np.array([tables.parts(lot)[:, kind].max() for lot in range(len(tables.members))])
+    return [
+        sorted(lots, key=lambda lot: (-runs[lot], lot)),
+        sorted(lots, key=lambda lot: (-wide[lot], -runs[lot], lot)),
+        sorted(lots, key=lambda lot: (-wide[lot] * runs[lot], lot)),
+        sorted(lots, key=lambda lot: (latest[lot], -runs[lot], lot)),
+    ]
+
+
+def _strips(yard: Yard, kind: int, width: int, lots: Sequence[int]) -> list[Machine]:
+    left, machines = list(lots), list[Machine]()
+    while left:
+        machine, later = yard.empty(kind, width), list[int]()
+        for lot in left:
+            start = yard.earliest(machine, lot)
+            if start is None:
+                later.append(lot)
+            else:
+                machine = yard.placed(machine, lot, start)
+        if not machine.lots:
+            return machines
+        machines.append(machine)
+        left = later
+    return machines
