@@ -19,6 +19,7 @@ from cloudwhale.model.units import (
 from cloudwhale.model.world import Account, World
 from cloudwhale.planning import ledger, projects
 from cloudwhale.planning.durations import Durations
+from cloudwhale.planning.enough import needed_usd
 from cloudwhale.planning.leasing import (
     admitted,
     beyond,
@@ -32,6 +33,8 @@ from cloudwhale.planning.problems import Purse, problem_of
 from cloudwhale.planning.renting import Till, told
 from cloudwhale.planning.stock import Stock
 from cloudwhale.spi.renting import Choice, Rent, RentalPlan, RentalProblem
+
+RAISE = "raise the budget of the run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +111,8 @@ class _Tendering:
         for name, why in found.left_out.items():
             if name in by_id:
                 self.refused[name] = self._left_out(by_id[name], why)
+        if "budget" in found.left_out.values():
+            self._say_enough(problem, self.accounts.get(payer))
         self.tenders.append(_tender(payer, problem, found))
 
     def _purse(self, jobs: Sequence[Job]) -> Purse:
@@ -219,6 +224,23 @@ class _Tendering:
             reserved_at=self.world.now,
         )
 
+    def _say_enough(self, problem: RentalProblem, account: Account | None) -> None:
+        """Tell those who go without a machine for others' sake which budget would do for all."""
+        if account is None or account.limit is None:
+            return
+        # What this round has rented of the problem is among what is needed.
+        mine = [one.rental for one in self.steps if one.rental.jobs.keys() <= set(problem.jobs)]
+        before = sum(one.reserved + self._late(one) for one in mine)
+        taken = account.spent + account.reserved + self._started(account.payer) - before
+        enough = needed_usd(problem, taken / MICRO_PER_USD, account.soft)
+        if enough is None:
+            return
+        for name in problem.jobs:
+            told_so = self.refused.get(name)
+            if told_so is not None and told_so.change == RAISE:
+                says = f"{RAISE}: {math.ceil(100 * enough) / 100:.2f} USD do for a machine for each"
+                self.refused[name] = told_so.but(change=says)
+
     def _left_out(self, job: Job, why: str) -> Reason:
         option = next(self.stock.options(job), None)
         offer = "nothing" if option is None else option.offer.id
@@ -232,7 +254,7 @@ class _Tendering:
             if no is not None:
                 return told(no, offer)
         says = "what others of its run that come first need takes the rest of the budget"
-        return Reason(code=Code.OVER_BUDGET, says=says, change="raise the budget")
+        return Reason(code=Code.OVER_BUDGET, says=says, change=RAISE)
 
     def _too_late(self, job: Job) -> Reason:
         options = self.stock.options(job)
