@@ -50,8 +50,10 @@ def lay(fuse: Fuse) -> None:
             return append(self, events, epoch=epoch)
         return int(fuse.around(lambda: append(self, events, epoch=epoch)))
 
-    def mortal_record(self: SqlStore, round: Any, events: Any, *, epoch: int) -> int:
-        return int(fuse.around(lambda: record(self, round, events, epoch=epoch)))
+    def mortal_record(
+        self: SqlStore, round: Any, events: Any, *, epoch: int, offers: str = ""
+    ) -> int:
+        return int(fuse.around(lambda: record(self, round, events, epoch=epoch, offers=offers)))
 
     def mortal_start(self: ThreadedEffects, effect: Effect, now: float) -> bool:
         looks = effect.key.verb in ("read", "look")
