@@ -93,10 +93,13 @@ def refusal(
             f"could cost {usd(worst)} USD; finishing what has started needs "
             f"{usd(started_forecast)} of the {usd(left(account))} USD that are left"
         )
-        return _no(Code.WOULD_STRAND_STARTED_WORK, says, "raise the budget, or let work finish")
+        return _no(
+            Code.WOULD_STRAND_STARTED_WORK, says, f"raise the budget of {whose}, or let work finish"
+        )
     if account.spent + account.reserved >= limit * Fraction(account.soft).limit_denominator(10**6):
         says = f"{usd(MicroUsd(account.spent + account.reserved))} of {usd(limit)} USD are taken"
-        return _no(Code.SOFT_LINE, f"{says}, past the soft line of {account.soft:.0%}", "raise it")
+        change = f"raise the budget of {whose}, or its soft line"
+        return _no(Code.SOFT_LINE, f"{says}, past the soft line of {account.soft:.0%}", change)
     return None
 
 
