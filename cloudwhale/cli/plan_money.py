@@ -25,7 +25,7 @@ def money_notes(preview: Preview) -> list[str]:
         notes.append(_more(preview.more))
     if preview.least_budget_usd is not None:
         notes.append(
-            f"with a budget of {short(preview.least_budget_usd)} no job lacks money: "
+            f"a budget of {short(preview.least_budget_usd)} would be enough: "
             f"--budget {cents(preview.least_budget_usd).replace(',', '')}"
         )
     notes += _prices(preview)

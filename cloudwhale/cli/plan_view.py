@@ -153,7 +153,8 @@ def _now(job: PreviewJob) -> Cell:
 
 def why(job: PreviewJob) -> str:
     """Say why a job goes where it goes, and what would change it."""
-    settled = job.state in ("runs-now", "rented")
+    # What would be enough money is said of all jobs together, below the table.
+    settled = job.state in ("runs-now", "rented", "over-budget")
     change = f"; {job.reason.change}" if job.reason.change and not settled else ""
     return by_name(job.reason.says + change)
 

@@ -1,6 +1,6 @@
 """Which plans are refused before anything is queued, and the sentence for each."""
 
-from cloudwhale.cli.plan_money import NEEDS_AN_ACCOUNT, short
+from cloudwhale.cli.plan_money import short
 from cloudwhale.cli.plan_view import by_name
 from cloudwhale.cli.planning import Sheaf
 from cloudwhale.cli.spots import spot_of_job
@@ -44,8 +44,9 @@ def _refusal(job: PreviewJob, made: Preview) -> tuple[type[SpecError], str, str]
         case "rented" if not made.can_launch:
             return (
                 NothingCanRunIt,
-                f"{job.name} would be rented for: {says}, for {short(job.cost or made.cost_usd)}",
-                NEEDS_AN_ACCOUNT,
+                f"{job.name} can run on no machine of yours; {says.removeprefix('rents ')} would "
+                f"do, for {short(job.cost or made.cost_usd)}",
+                "No cloud account is set up that it could be rented with.",
             )
         case _:
             return None
@@ -54,4 +55,4 @@ def _refusal(job: PreviewJob, made: Preview) -> tuple[type[SpecError], str, str]
 def _budget(made: Preview) -> str:
     if made.least_budget_usd is None:
         return ""
-    return f"A budget of {short(made.least_budget_usd)} would do for all jobs."
+    return f"A budget of {short(made.least_budget_usd)} would be enough for all jobs."

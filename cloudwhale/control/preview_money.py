@@ -7,7 +7,8 @@ from cloudwhale.control.previewed import More
 from cloudwhale.control.trying import Trial
 from cloudwhale.model import plan as p
 from cloudwhale.model.reason import Code
-from cloudwhale.model.units import Instant, MicroUsd, micro_usd
+from cloudwhale.model.units import NOTHING, Instant, MicroUsd, micro_usd
+from cloudwhale.planning.leasing import tail
 
 ADDED = micro_usd(5)
 """What is asked about: the price of a lunch."""
@@ -16,6 +17,9 @@ ENOUGH = micro_usd(10_000_000)
 """No file of jobs costs so much."""
 
 CENT = 10_000
+
+TRIED = (1.0, 1.05, 1.15, 1.4, 2.0)
+"""Times what a plan needs: with a bound, others may come first and need more."""
 
 MONEY = frozenset({Code.OVER_BUDGET, Code.SOFT_LINE, Code.WOULD_STRAND_STARTED_WORK})
 
@@ -44,23 +48,20 @@ def more_of(trial: Trial, made: p.Plan) -> More:
 def least_budgets(trial: Trial, made: p.Plan) -> MicroUsd | None:
     """Return budgets, summed over the files, with which nobody lacks money; None: there are none.
 
-    What is set aside for the plan without any bound, which is then tried as a bound. It works; a
-    smaller one, with other machines, may work too.
+    What is set aside for the plan without any bound, and what admits it, which is then tried as a
+    bound. It works; a smaller one, with other machines, may work too.
     """
     poor = [part.payer for part in trial.parts if _lacking(trial, made, part.payer)]
     free = trial.with_limits(dict.fromkeys(poor, ENOUGH))
     if any(_lacking(trial, free, payer) for payer in poor):
         return None  # it is not the budget of the run that is too small
-    limits = {payer: _needs(trial, free, payer) for payer in poor}
-    for _ in range(2):
+    needs = {payer: _needs(trial, free, payer) for payer in poor}
+    for times in TRIED:
+        limits = {payer: _cents_up(times * need) for payer, need in needs.items()}
         tried = trial.with_limits(limits)
-        short = [payer for payer in poor if _lacking(trial, tried, payer)]
-        if not short:
+        if not any(_lacking(trial, tried, payer) for payer in poor):
             return _in_all(trial, limits)
-        # What is set aside past the soft line takes nobody new.
-        softs = {payer: trial.world.accounts[payer].soft for payer in short}
-        limits |= {payer: _cents_up(limits[payer] / softs[payer]) for payer in short}
-    return _in_all(trial, limits)
+    return None
 
 
 def _in_all(trial: Trial, limits: Mapping[str, MicroUsd]) -> MicroUsd:
@@ -76,13 +77,23 @@ def _lacking(trial: Trial, made: p.Plan, payer: str) -> bool:
 
 
 def _needs(trial: Trial, made: p.Plan, payer: str) -> MicroUsd:
-    """Return the least limit that admits the machines one after another.
+    """Return the least limit that admits a plan's machines one after another.
 
-    All of them fit in it, and those before the last one leave it below its soft line.
+    All of them fit in it with what their jobs may need when they run late, and those before the
+    last one leave it below its soft line.
     """
-    taken = [step.rental.reserved for step in rents_of(trial, made) if step.rental.payer == payer]
+    steps = [step for step in rents_of(trial, made) if step.rental.payer == payer]
+    taken = [step.rental.reserved for step in steps]
     before_last = sum(taken[:-1]) / trial.world.accounts[payer].soft
-    return _cents_up(max(sum(taken), before_last + CENT))
+    return _cents_up(max(sum(taken) + sum(_late(step) for step in steps), before_last + CENT))
+
+
+def _late(step: p.Rent) -> MicroUsd:
+    """Return what the jobs of a machine may need beyond its lease."""
+    offer, begins_at = step.rental.taken, step.rental.reserved_at
+    if offer is None:
+        return NOTHING
+    return tail(offer, max((seat.ends_at for seat in step.seats), default=begins_at) - begins_at)
 
 
 def _cents_up(amount: float) -> MicroUsd:

@@ -203,3 +203,50 @@ def test_eight_jobs_share_two_gpus_and_one_gives_way_and_resumes(shared: Shared)
             again = plan_again(store, stored)
             assert again.model_dump_json() == stored.plan.model_dump_json(), number
     assert number > 8
+
+
+def test_the_fleet_is_planned_within_its_budget_from_a_bare_install(shell: Shell) -> None:
+    said = shell("plan", "examples/fleet.yaml", "--budget", "50", "--json")
+    assert said.code == 0, said.err
+    plan = said.document
+    jobs = {job["name"]: job for job in plan["jobs"]}
+    assert len(jobs) == 12
+    assert 0 < plan["cost_usd"] <= plan["worst_case_usd"] <= plan["budget_usd"] == 50
+    # Each machine's cost is rounded up to the micro-dollar.
+    assert plan["cost_usd"] <= plan["one_each_usd"] + 1e-6 * len(plan["machines"])
+    assert jobs["crawl"]["node"] == "host" and jobs["crawl"]["cost_usd"] == 0
+    assert jobs["report"]["reason"]["code"] == "waits-for-job"
+    rented = [job for job in jobs.values() if job["state"] == "rented"]
+    assert len(rented) == 10
+    for job in rented:
+        assert job["binding"] is not None and job["runner_up"] is not None
+        assert job["offer"] and job["starts_at"] < job["ends_at"]
+    assert jobs["pretrain"]["binding"]["code"] == "market"
+    assert jobs["distil"]["ends_at"] is not None
+    assert not plan["can_launch"]
+
+
+def test_the_fleet_with_too_little_money_says_what_would_be_enough(shell: Shell) -> None:
+    poor = shell("plan", "examples/fleet.yaml", "--budget", "10", "--json")
+    assert poor.code == 112
+    assert poor.document["more"]["jobs"] > 0
+    enough = poor.document["least_budget_usd"]
+    assert shell("plan", "examples/fleet.yaml", "--budget", str(enough)).code == 0
+
+
+def test_every_job_of_the_fleet_can_really_be_run(shell: Shell) -> None:
+    text = (shell.folder / "examples" / "fleet.yaml").read_text()
+    # Without what this host lacks, they run here.
+    text = re.sub(r"resources: \{.*\}", "resources: {cpu: 0.2}", text)
+    text = text.replace("--steps 50", "--steps 2").replace("market: on-demand", "market: auto")
+    file = shell.write("examples/small.yaml", text)
+    said = shell("run", "-y", "--json", file)
+    assert said.code == 0, said.err
+    assert {job["state"] for job in said.document["jobs"]} == {"completed"}
+
+
+def test_the_training_is_never_rented_for_where_this_machine_can_run_it(shell: Shell) -> None:
+    said = shell("plan", "examples/train.yaml", "--budget", "50")
+    assert said.code == 0, said.err
+    assert "nothing is rented: 0.00 USD of a budget of 50.00 USD" in said.out
+    assert "your own machines run it all" in said.out
