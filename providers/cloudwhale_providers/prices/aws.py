@@ -40,6 +40,8 @@ EGRESS_USD_GB: Mapping[str, float] = {
 }  # fmt: skip
 """EC2 price page, "Data transfer out to the internet", first 10 TB of a month."""
 
+STANDARD = "acdhimrtz"
+"""First letters of the families that count against the quota of standard instances."""
 REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-[0-9]")
 """What regions are called."""
 
@@ -91,9 +93,11 @@ def quota_group(type_name: str, market: Market) -> str:
         return "G"
     if family[:1] == "p":
         return "P" if market == "on-demand" or family[1:2] in "234" else f"P{family[1:2]}"
-    if family.startswith(("inf", "trn", "dl", "hpc", "mac", "u-")) or family[:1] in "xf":
-        return family.rstrip("0123456789abcdefghijklmnopqrstuvwxyz-") or family
-    return "standard"
+    letters = re.match("[a-z]+", family)
+    is_standard = family[:1] in STANDARD and not family.startswith(
+        ("dl", "hpc", "inf", "mac", "trn")
+    )
+    return "standard" if is_standard or letters is None else letters[0]
 
 
 def _boot_s(shape: Shape) -> Seconds:

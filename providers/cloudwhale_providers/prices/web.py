@@ -87,7 +87,8 @@ def _chunks(url: str, most_bytes: int, told: Told, headers: Mapping[str, str]) -
                 if read - told_at >= TELL_EVERY_BYTES:
                     told(f"{site(url)}: {read // 2**20} MiB")
                     told_at = read
-            if unpack is not None and not unpack.eof:
+            # A read that ends too soon is no error to the library; what is still due says so.
+            if answer.length or (unpack is not None and not unpack.eof):
                 raise Unreachable(f"{site(url)} broke off after {read:,} bytes")
     except HTTPError as error:
         raise _refused(url, error) from error
@@ -97,6 +98,7 @@ def _chunks(url: str, most_bytes: int, told: Told, headers: Mapping[str, str]) -
 
 
 def _refused(url: str, error: HTTPError) -> Denied | Unreachable:
+    error.close()
     if error.code in (401, 403):
         return Denied(f"{site(url)} refuses us: {error.code} {error.reason}")
     return Unreachable(f"{site(url)} answers {error.code} {error.reason}")

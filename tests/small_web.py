@@ -1,0 +1,72 @@
+"""A small web server on loopback: documents by path, and the ways in which servers fail."""
+
+import gzip
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
+
+
+@dataclass
+class Page:
+    """What is answered to one address."""
+
+    body: bytes = b""
+    status: int = 200
+    packed: bool = False
+    breaks_off: bool = False
+    """Less comes than the header says."""
+
+
+@dataclass
+class Web:
+    """What is served, and what was asked for."""
+
+    pages: dict[str, Page] = field(default_factory=dict[str, Page])
+    """By path; with `?pageToken=…` where the request has one."""
+    asked: list[str] = field(default_factory=list[str])
+    headers: list[Mapping[str, str]] = field(default_factory=list[Mapping[str, str]])
+    url: str = ""
+
+    def serve(self, path: str, body: str | bytes, **fields: bool | int) -> None:
+        """Serve a document from now on."""
+        text = body.encode() if isinstance(body, str) else body
+        self.pages[path] = Page(text, **fields)  # type: ignore[arg-type]
+
+
+@contextmanager
+def serving() -> Iterator[Web]:
+    """Serve until the block ends."""
+    web = Web()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            parts = urlsplit(self.path)
+            token = parse_qs(parts.query).get("pageToken")
+            name = f"{parts.path}?pageToken={token[0]}" if token else parts.path
+            web.asked.append(self.path)
+            web.headers.append(dict(self.headers.items()))
+            page = web.pages.get(name, Page(status=404))
+            body = gzip.compress(page.body, mtime=0) if page.packed else page.body
+            self.send_response(page.status)
+            if page.packed:
+                self.send_header("Content-Encoding", "gzip")
+            self.send_header("Content-Length", str(len(body) + 100 * page.breaks_off))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    web.url = f"http://127.0.0.1:{server.server_address[1]}"
+    try:
+        yield web
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()

@@ -1,0 +1,113 @@
+"""Reading prices anew: what is kept, what is told, and what a source that fails leaves alone."""
+
+from pathlib import Path
+
+import pytest
+from price_lists import DAY_S, NOW, FakePrices, a_listing, a_price
+
+from cloudwhale.control.catalogue.cached import cached, folder
+from cloudwhale.control.catalogue.changes import Thing, changes, words_of
+from cloudwhale.control.catalogue.updating import Updated, update
+from cloudwhale.spi.errors import Denied, Unreachable
+from cloudwhale.spi.prices import Listing
+
+OLD = [a_listing("g5.xlarge"), a_listing("g6.xlarge"), a_listing("p5", "eu-west-1", 98.0, 40.0)]
+NEW = [
+    a_listing("g5.xlarge", on_demand=a_price(1.1, at=NOW), spot=a_price(0.3, at=NOW)),
+    a_listing("g7.xlarge", on_demand=a_price(2.0, at=NOW), spot=None),
+]
+
+
+def updated(home: Path, now: float = NOW, /, **clouds: FakePrices) -> dict[str, Updated]:
+    return {one.cloud: one for one in update(home, clouds, (), now, lambda words: None)}
+
+
+def kept(home: Path) -> set[tuple[str, str]]:
+    return {(one.shape.type, one.region) for one in cached(home, NOW).listings}
+
+
+def test_what_was_read_is_kept_and_what_has_changed_is_told(tmp_path: Path) -> None:
+    one = updated(tmp_path, aws=FakePrices(OLD, NEW))["aws"]
+    assert kept(tmp_path) == {("g5.xlarge", "us-east-1"), ("g7.xlarge", "us-east-1")}
+    assert one.regions == ("us-east-1",)
+    assert one.changes is not None
+    assert one.changes.new == (Thing("g7.xlarge", "us-east-1", "on-demand"),)
+    assert [thing.type for thing in one.changes.gone] == ["g6.xlarge", "g6.xlarge"]
+    assert [move.thing.market for move in one.changes.dearer] == ["on-demand"]
+    assert [move.share for move in one.changes.cheaper] == [pytest.approx(-0.25)]
+
+
+def test_the_second_reading_is_compared_with_the_first(tmp_path: Path) -> None:
+    updated(tmp_path, aws=FakePrices(OLD, NEW))
+    again = updated(tmp_path, NOW + DAY_S, aws=FakePrices(OLD, NEW))["aws"].changes
+    assert again is not None
+    assert (again.dearer, again.cheaper, again.new) == ((), (), ())
+    assert again.same == 3
+
+
+@pytest.mark.parametrize("error", [Unreachable("it is silent"), Denied("no key", "Make one.")])
+def test_a_source_that_fails_leaves_what_was_kept(tmp_path: Path, error: Exception) -> None:
+    updated(tmp_path, aws=FakePrices(OLD, NEW))
+    before = (folder(tmp_path) / "aws.csv").read_bytes()
+    one = updated(tmp_path, aws=FakePrices(OLD, error))["aws"]
+    assert one.changes is None
+    assert one.listings == 2
+    assert str(error).split("\n")[0] in one.notes[0]
+    assert "are kept" in one.notes[0]
+    assert (folder(tmp_path) / "aws.csv").read_bytes() == before
+
+
+def test_one_cloud_that_fails_does_not_keep_the_other_from_being_read(tmp_path: Path) -> None:
+    clouds = {"aws": FakePrices(OLD, Unreachable("silent")), "gcp": FakePrices([], NEW)}
+    found = updated(tmp_path, **clouds)
+    assert found["aws"].changes is None and found["gcp"].changes is not None
+
+
+def test_regions_that_were_not_read_stay_as_they_were(tmp_path: Path) -> None:
+    updated(tmp_path, aws=FakePrices(OLD, OLD))
+    updated(tmp_path, aws=FakePrices(OLD, NEW))
+    assert ("p5", "eu-west-1") in kept(tmp_path)
+    assert ("g6.xlarge", "us-east-1") not in kept(tmp_path)
+
+
+def test_prices_that_cannot_be_right_are_dropped_and_told(tmp_path: Path) -> None:
+    absurd = [*NEW, a_listing("p9", on_demand=0.0, spot=None)]
+    one = updated(tmp_path, aws=FakePrices(OLD, absurd))["aws"]
+    assert "1 prices cost nothing, and were dropped." in one.notes
+    assert ("p9", "us-east-1") not in kept(tmp_path)
+
+
+def test_a_list_of_nothing_but_absurd_prices_is_not_taken(tmp_path: Path) -> None:
+    nothing = [a_listing("p9", on_demand=0.0, spot=None)]
+    one = updated(tmp_path, aws=FakePrices(OLD, nothing))["aws"]
+    assert one.changes is None
+    assert not (folder(tmp_path) / "aws.csv").exists()
+
+
+def test_nothing_of_it_asked_for_changes_nothing(tmp_path: Path) -> None:
+    one = updated(tmp_path, aws=FakePrices(OLD, []))["aws"]
+    assert one.changes is None and not folder(tmp_path).exists()
+
+
+def test_the_regions_that_were_asked_for_are_passed_on(tmp_path: Path) -> None:
+    cloud = FakePrices(OLD)
+    update(tmp_path, {"aws": cloud}, ("us-*",), NOW, lambda words: None)
+    assert cloud.asked == [("us-*",)]
+
+
+def test_the_largest_moves_come_first_and_rounding_is_none() -> None:
+    before = [a_listing(f"t{number}", on_demand=1.0, spot=None) for number in range(4)]
+    after = [
+        a_listing(f"t{number}", on_demand=usd_h, spot=None)
+        for number, usd_h in enumerate((1.001, 1.1, 1.5, 0.5))
+    ]
+    found = changes(before, after)
+    assert [move.thing.type for move in found.dearer] == ["t2", "t1"]
+    assert words_of(found.dearer, 1) == "t2 us-east-1 on-demand 1 to 1.5 (+50%)"
+    assert words_of(found.cheaper) == "t3 us-east-1 on-demand 1 to 0.5 (-50%)"
+    assert found.same == 1
+
+
+def test_zones_are_compared_by_their_least_price() -> None:
+    one: Listing = a_listing(spot=a_price(0.4, zones=()))
+    assert changes([one], [one]).same == 2
