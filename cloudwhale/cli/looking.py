@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cloudwhale.cli.books import books_of
 from cloudwhale.cli.exits import Exit, NotFound
 from cloudwhale.cli.finding import WORK, one_job, work_is_left
 from cloudwhale.cli.holders import warn_of_nobody
@@ -14,7 +15,7 @@ from cloudwhale.cli.output import Paper, document_or, emit, stdout_paper
 from cloudwhale.clock import SystemClock
 from cloudwhale.control.store import database_url, open_store
 from cloudwhale.model.job import ENDED, HOLDS_A_PLACE, LIVE, Job, JobState
-from cloudwhale.reporting.receipt import Books, job_keys, job_receipt
+from cloudwhale.reporting.receipt import job_keys, job_receipt
 from cloudwhale.reporting.tables import counts_line, jobs_sheet
 from cloudwhale.settings import Settings, load
 from cloudwhale.spi.store import JobQuery, Store
@@ -64,10 +65,11 @@ def ps(wanted: Wanted) -> int:
         jobs = _jobs(store, wanted)
         now = SystemClock().now()
         if wanted.as_json:
-            books = Books(nodes={node.id: node for node in store.nodes()})
+            books = books_of(store, jobs)
             emit({"jobs": [job_keys(job_receipt(job, now, books)) for job in jobs]})
             return Exit.DONE
-        sheet = jobs_sheet(jobs, now, _ps_notes(store, wanted, jobs))
+        notes = _ps_notes(store, wanted, jobs)
+        sheet = jobs_sheet(jobs, now, notes, books_of(store, jobs).rentals)
         work = work_is_left(store)
     paper = Paper(sys.stdout, plain=True) if wanted.all else stdout_paper()
     paper.sheet(sheet)
@@ -139,7 +141,10 @@ def explain(word: str, as_json: bool) -> int:
         now = desk.clock.now()
         document_or(
             as_json,
-            lambda: {"job": job_keys(job_receipt(job, now)), "story": story_keys(told)},
+            lambda: {
+                "job": job_keys(job_receipt(job, now, books_of(desk.store, [job]))),
+                "story": story_keys(told),
+            },
             lambda paper: paper.lines(story_lines(told, now, paper.width)),
         )
         if job.state in WORK and not as_json:

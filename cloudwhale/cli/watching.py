@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Self
 
 from cloudwhale.cli.asking import Goodbye
+from cloudwhale.cli.books import books_of
 from cloudwhale.cli.exits import Exit, for_jobs
 from cloudwhale.cli.finding import one_run, work_is_left
 from cloudwhale.cli.following import Follower, Outcome, scene
@@ -28,7 +29,7 @@ from cloudwhale.control.previewed import Preview
 from cloudwhale.control.store import turn_lock
 from cloudwhale.model.job import Job, JobState
 from cloudwhale.model.run import Run
-from cloudwhale.reporting.receipt import Books, run_keys, run_receipt
+from cloudwhale.reporting.receipt import run_keys, run_receipt
 from cloudwhale.reporting.tables import receipt_sheet
 from cloudwhale.settings import Settings
 
@@ -154,8 +155,7 @@ class Watch:
 
     def _print_receipt(self, run: Run, jobs: Sequence[Job]) -> None:
         store, now = self._desk.store, self._desk.clock.now()
-        books = Books(spent=store.spent(run.id), nodes=store.world(now).nodes)
-        receipt = run_receipt(run, jobs, now, books)
+        receipt = run_receipt(run, jobs, now, books_of(store, jobs, run.id))
         if self._as_json:
             emit(run_keys(receipt))
             return

@@ -9,6 +9,7 @@ from cloudwhale.clock import iso
 from cloudwhale.model.job import Job
 from cloudwhale.model.node import Node
 from cloudwhale.model.receipt import JobReceipt, RunReceipt
+from cloudwhale.model.rental import Rental
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import Instant, MicroUsd, Seconds, usd
 
@@ -20,6 +21,8 @@ class Books:
     spent: Mapping[str | None, int] = field(default_factory=dict[str | None, int])
     """Micro-dollars by job; None: the run's own."""
     nodes: Mapping[str, Node] = field(default_factory=dict[str, Node])
+    rentals: Mapping[str, Rental] = field(default_factory=dict[str, Rental])
+    """Rented machines by the names of their nodes, those that went back too."""
 
 
 NO_BOOKS = Books()
@@ -35,6 +38,7 @@ def job_receipt(job: Job, now: Instant, books: Books = NO_BOOKS) -> JobReceipt:
     """Return one job's line; what is unknown is None."""
     spent = MicroUsd(books.spent.get(job.id, 0))
     node = books.nodes.get(job.placement.node) if job.placement else None
+    rental = books.rentals.get(job.placement.node) if job.placement else None
     return JobReceipt(
         id=job.id,
         name=job.spec.name,
@@ -44,11 +48,7 @@ def job_receipt(job: Job, now: Instant, books: Books = NO_BOOKS) -> JobReceipt:
         attempt=job.attempt,
         node=job.placement.node if job.placement else None,
         devices=job.placement.devices if job.placement else (),
-        provider=node.provider if node else None,
-        market="local" if node and node.owned else None,
-        region=None,  # owned machines stand in no region of anybody
-        zone=None,
-        price_usd_h=None,
+        **_place(node, rental),
         exit_code=job.exit_code,
         spent_usd=usd(spent),
         reserved_usd=usd(MicroUsd(0)),  # a machine is reserved by its payer, the run, as a whole
@@ -63,6 +63,23 @@ def job_receipt(job: Job, now: Instant, books: Books = NO_BOOKS) -> JobReceipt:
         lost_work_s=round(job.lost_s, 3),
         interruptions=job.interruptions,
     )
+
+
+def _place(node: Node | None, rental: Rental | None) -> dict[str, Any]:
+    """Return whose machine a job is or was on, where that stands, and what an hour of it costs."""
+    offer = rental.taken if rental is not None else None
+    if rental is None or offer is None:
+        # Owned machines stand in no region of anybody.
+        return {
+            "provider": node.provider if node else None,
+            "market": "local" if node and node.owned else None,
+            "region": None, "zone": None, "price_usd_h": None,
+        }  # fmt: skip
+    price = rental.price_usd_h if rental.price_usd_h is not None else offer.price_usd_h
+    return {
+        "provider": offer.provider, "market": offer.market, "region": offer.region,
+        "zone": offer.zone, "price_usd_h": None if price is None else usd(price),
+    }  # fmt: skip
 
 
 def wasted(job: Job, spent: MicroUsd) -> MicroUsd:

@@ -6,9 +6,11 @@ from decimal import Decimal
 from cloudwhale.model.job import ENDED, Job, JobState, Wish
 from cloudwhale.model.reason import Code
 from cloudwhale.model.receipt import JobReceipt, RunReceipt
+from cloudwhale.model.rental import Rental
 from cloudwhale.model.units import Instant
 from cloudwhale.reporting.figures import (
     NOTHING,
+    cents,
     counted,
     dollars,
     moment,
@@ -46,18 +48,27 @@ MARKS: Mapping[str, str] = {
 }
 
 
+NOTHING_RENTED: Mapping[str, Rental] = {}
+
+
 def state_cell(state: str) -> Cell:
     """Return a state with what it means."""
     return Cell(state, TONES[state])
 
 
-def jobs_sheet(jobs: Sequence[Job], now: Instant, notes: Sequence[str] = ()) -> Sheet:
-    """Show jobs, one a row."""
+def jobs_sheet(
+    jobs: Sequence[Job],
+    now: Instant,
+    notes: Sequence[str] = (),
+    rentals: Mapping[str, Rental] = NOTHING_RENTED,
+) -> Sheet:
+    """Show jobs, one a row; `rentals`: rented machines by the names of their nodes."""
     columns = (
         Column("job"),
         Column("state"),
         Column("node", on="pipe"),
         Column("devices", on="pipe"),
+        Column("machine", on="pipe"),
         Column("ran", right=True),
         Column("tries", right=True, optional=True),
         Column("array", optional=True, on="terminal"),
@@ -66,10 +77,20 @@ def jobs_sheet(jobs: Sequence[Job], now: Instant, notes: Sequence[str] = ()) -> 
         Column("why", on="pipe"),
         Column("where, why", gives_way=True, on="terminal"),
     )
-    return Sheet(columns, tuple(_job_row(job, now) for job in jobs), notes=tuple(notes))
+    rows = tuple(_job_row(job, now, _machine(job, rentals)) for job in jobs)
+    return Sheet(columns, rows, notes=tuple(notes))
 
 
-def _job_row(job: Job, now: Instant) -> tuple[Cell, ...]:
+def _machine(job: Job, rentals: Mapping[str, Rental]) -> str:
+    """Return what kind of machine a job is on, where it is rented."""
+    rental = None if job.placement is None else rentals.get(job.placement.node)
+    if rental is None or rental.taken is None:
+        return ""
+    offer = rental.taken
+    return f"{offer.provider} {offer.type or offer.id} {offer.market}, {offer.zone}"
+
+
+def _job_row(job: Job, now: Instant, machine: str) -> tuple[Cell, ...]:
     place = job.placement
     ran = job.ran_s(now)
     return cells(
@@ -77,19 +98,21 @@ def _job_row(job: Job, now: Instant) -> tuple[Cell, ...]:
         state_cell(job.state),
         place.node if place else NOTHING,
         ", ".join(place.devices) if place and place.devices else NOTHING,
+        machine or NOTHING,
         watch(ran) if ran or job.attempt else NOTHING,
         str(job.attempt) if job.attempt > 1 else NOTHING,
         array_words(job.spec) or NOTHING,
         job.spec.project if job.spec.project != "default" else NOTHING,
         moment(job.submitted_at, now),
         why(job, now),
-        Cell(_where_and_why(job, now), "quiet"),
+        Cell(_where_and_why(job, now, machine), "quiet"),
     )
 
 
-def _where_and_why(job: Job, now: Instant) -> str:
+def _where_and_why(job: Job, now: Instant, machine: str) -> str:
     is_there = job.placement is not None and job.state is not JobState.FAILED
     on = f"on {where(job.placement)}" if is_there and job.placement else ""
+    on += f" [{machine}]" if on and machine else ""
     return ", ".join(part for part in (on, why(job, now)) if part)
 
 
@@ -171,9 +194,28 @@ def receipt_sheet(receipt: RunReceipt) -> Sheet:
         columns,
         tuple(_receipt_row(job) for job in jobs),
         f"receipt of {receipt.run}",
-        (*notes, _total(receipt)),
+        (*notes, *_machines(receipt), _total(receipt)),
         tuple(_asides(jobs)),
     )
+
+
+MACHINES_MOST = 10
+"""So many rented machines are named below a receipt."""
+
+
+def _machines(receipt: RunReceipt) -> list[str]:
+    """Say what was rented: provider, market, zone and price of each machine, and what it cost."""
+    spent: dict[str, Decimal] = {}
+    told: dict[str, str] = {}
+    for job in receipt.jobs:
+        if job.node is None or job.market in (None, "local"):
+            continue
+        spent[job.node] = spent.get(job.node, Decimal(0)) + job.spent_usd
+        price = "" if job.price_usd_h is None else f", {cents(job.price_usd_h)} USD an hour"
+        told[job.node] = f"{job.provider} {job.market} in {job.zone}{price}"
+    lines = [f"{name}: {told[name]}, its jobs paid {cents(spent[name])} USD" for name in told]
+    more = len(lines) - MACHINES_MOST
+    return lines[:MACHINES_MOST] + ([f"and {counted(more, 'machine')} more"] if more > 0 else [])
 
 
 def _asides(jobs: Sequence[JobReceipt]) -> list[str]:
