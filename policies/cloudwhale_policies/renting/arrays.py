@@ -27,10 +27,17 @@ class Tables:
     in the money that is minimised: more than nothing where the budget binds.
     """
 
-    def __init__(self, problem: RentalProblem, weight: float = 0.0) -> None:
+    def __init__(
+        self, problem: RentalProblem, weight: float = 0.0, like: Tables | None = None
+    ) -> None:
+        """Fold the jobs to lots, or take the lots of a problem with more kinds."""
         self.problem, self.weight = problem, weight
         self.kinds: Sequence[Kind] = problem.kinds
-        self.lot_of, self.members = _folded(problem)
+        self.lot_of: list[int]
+        self.members: list[list[int]]
+        self.lot_of, self.members = (
+            _folded(problem) if like is None else (like.lot_of, like.members)
+        )
         rows = [jobs[0] for jobs in self.members]
         self.demands = [problem.demands[row] for row in rows]
         self.nodes = [one.nodes for one in self.demands]

@@ -17,19 +17,14 @@ from cloudwhale_policies.renting.retyping import Retyping, Sums
 if TYPE_CHECKING:
     from cloudwhale_policies.renting.arrays import Tables
 
-FREE = 0.02
-"""A job that adds no more than this part of its own machine's cost is not worth a repacking."""
 LEAST_GAIN_USD = 1e-9
 
 
 class Insertion(NamedTuple):
-    """The best known way to put a job on a machine."""
+    """The best known way to put a job on a machine by packing all its jobs anew."""
 
-    usd: float
-    """What it adds; infinity: no way is known below `asked_usd`."""
-    start_s: float | None
-    """Where it is put while nothing else moves; None: `machine` is the whole."""
     machine: Machine | None
+    """None: no way is known that adds less than was asked."""
     asked_usd: float
 
 
@@ -41,33 +36,47 @@ class Inserting:
         self.work = 0
         self._retyping = Retyping(tables, yard)
         self._packs: dict[tuple[int, int, tuple[int, ...]], Machine | None] = {}
-        self._cheap = tables.cheapest_usd.tolist()
         self._orders = _orders(tables)
 
-    def best(self, machine: Machine, lot: int, below_usd: float) -> Insertion:
-        """Return how a job of a lot is best put there, when it adds less than that."""
-        known = machine.tries.get(lot)
-        if known is not None and (known.usd < below_usd or known.asked_usd >= below_usd):
-            return known
-        self.work += 1
-        found = Insertion(math.inf, None, None, below_usd)
-        if self.tables.fits[lot, machine.kind]:
-            start = self.yard.earliest(machine, lot)
-            if start is not None:
-                usd = self.yard.price(machine, lot, start)
-                found = Insertion(usd, start, None, below_usd)
-        if min(found.usd, below_usd) > FREE * self._cheap[lot]:
-            found = self._repacked(machine, lot, found)
-        machine.tries[lot] = found
-        return found
+    def added(self, machine: Machine, lot: int) -> tuple[float, float]:
+        """Return what a job adds while nothing else moves, and its start; infinity: no room."""
+        known = machine.starts_s.get(lot)
+        if known is None:
+            self.work += 1
+            known = (math.inf, 0.0)
+            if self.tables.fits[lot, machine.kind]:
+                start = self.yard.earliest(machine, lot)
+                if start is not None:
+                    known = (self.yard.price(machine, lot, start), start)
+            machine.starts_s[lot] = known
+        return known
 
-    def inserted(self, machine: Machine, lot: int, way: Insertion) -> Machine:
-        """Return the machine with the job, put there in a way that was found."""
-        if way.machine is not None:
-            return way.machine
-        if way.start_s is None:
-            raise ValueError("no way was found to put the job there")
-        return self.yard.placed(machine, lot, way.start_s)
+    def repacked(self, machine: Machine, lot: int, below_usd: float) -> Machine | None:
+        """Return a machine of any kind that holds a job more and adds less than that."""
+        known = machine.tries.get(lot)
+        if known is None or (known.machine is None and known.asked_usd < below_usd):
+            sums = self.sums(machine).with_one(self.tables, lot)
+            most = machine.usd + below_usd
+            found = self._cheapest(sums, machine.width, (*machine.lots, lot), most)
+            known = machine.tries[lot] = Insertion(found, below_usd)
+        if known.machine is None or known.machine.usd - machine.usd >= below_usd:
+            return None
+        return known.machine
+
+    def know_floors(self, machine: Machine, lots: Sequence[int]) -> None:
+        """Find the least that each of some jobs could add to a machine, whatever its kind."""
+        floors = machine.floors
+        missing = [lot for lot in dict.fromkeys(lots) if lot not in floors]
+        if not missing:
+            return
+        sums, tables = self.sums(machine), self.tables
+        seconds = np.array([tables.seconds(lot) for lot in missing])
+        seconds += sums.seconds
+        runs = np.maximum(sums.run_s, tables.able_s[missing])
+        extra = sums.extra_usd + tables.extra_usd[missing]
+        least = self._retyping.least_usd(Sums(seconds, runs, extra), machine.width)
+        added = least.min(axis=1) - machine.usd
+        floors.update(zip(missing, added.tolist(), strict=True))
 
     def retyped(self, machine: Machine) -> Machine:
         """Return the cheapest machine found for the same jobs, itself at worst."""
@@ -105,14 +114,6 @@ class Inserting:
         if machine.sums is None:
             machine.sums = self._retyping.sums(tuple(sorted(machine.lots)))
         return machine.sums
-
-    def _repacked(self, machine: Machine, lot: int, found: Insertion) -> Insertion:
-        below = machine.usd + min(found.usd, found.asked_usd)
-        sums = self.sums(machine).with_one(self.tables, lot)
-        best = self._cheapest(sums, machine.width, (*machine.lots, lot), below)
-        if best is None:
-            return found
-        return Insertion(best.usd - machine.usd, None, best, found.asked_usd)
 
     def _cheapest(
         self, sums: Sums, width: int, lots: Sequence[int], below_usd: float

@@ -8,6 +8,7 @@ subtraction asks for share and memory of all devices, CPU, memory and disk at on
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
@@ -94,7 +95,11 @@ class Machine:
     usd: float
     """All that it counts: its time and what its jobs cost on top."""
     tries: dict[int, Insertion] = field(default_factory=lambda: {})
-    """By lot, what is known of one job more."""
+    """By lot, how one job more is best put there by packing all anew, as far as it is known."""
+    starts_s: dict[int, tuple[float, float]] = field(default_factory=lambda: {})
+    """By lot, what one job more adds while nothing else moves, and when it starts."""
+    floors: dict[int, float] = field(default_factory=lambda: {})
+    """By lot, the least that one job more could add."""
     sums: Sums | None = None
     """What its jobs ask of every kind, once it was asked."""
     settled: Machine | None = None
@@ -217,20 +222,24 @@ def _earliest(times: list[float], free: list[int], need: Need, layout: Layout) -
 def _among(times: list[float], free: list[int], need: Need, layout: Layout) -> float | None:
     """Return the same where some devices of several must be free all the time."""
     test, count, run_s, latest_s, *_ = need
-    guard, scalars, shares, last = layout.guard, layout.scalars, layout.shares, len(times)
-    for at, start in enumerate(times):
+    scalars, shares, last, at = layout.scalars, layout.shares, len(times), 0
+    while at < last:
+        start = times[at]
         if start > latest_s:
             return None
-        stop, here, fits = start + run_s, at, guard
+        stop, here, fits = start + run_s, at, -1
         while True:
-            fits &= free[here] - test
-            if fits & scalars != scalars:
-                break
-            if (fits & (fits >> WIDTH) & shares).bit_count() < count:
+            alone = free[here] - test
+            fits &= alone
+            if fits & scalars != scalars or (fits & (fits >> WIDTH) & shares).bit_count() < count:
                 break
             here += 1
             if here == last or times[here] >= stop:
                 return start
+        # Where a stretch is full by itself, no earlier start gets past it.
+        full = alone & scalars != scalars
+        full = full or (alone & (alone >> WIDTH) & shares).bit_count() < count
+        at = here + 1 if full else at + 1
     return None
 
 
@@ -249,14 +258,11 @@ def _take(times: list[float], free: list[int], need: Need, layout: Layout, start
 
 def _cut(times: list[float], free: list[int], at_s: float) -> int:
     """Return the stretch that begins then, made if there is none."""
-    for place in range(len(times) - 1, -1, -1):
-        if times[place] <= at_s:
-            if times[place] == at_s:
-                return place
-            times.insert(place + 1, at_s)
-            free.insert(place + 1, free[place])
-            return place + 1
-    raise ValueError(f"no stretch holds {at_s}: the machine boots until {times[0]}")
+    place = bisect_left(times, at_s)
+    if place == len(times) or times[place] != at_s:
+        times.insert(place, at_s)
+        free.insert(place, free[place - 1])
+    return place
 
 
 def _devices(free: list[int], need: Need, layout: Layout) -> int:

@@ -34,15 +34,18 @@ def worst_usd(tables: Tables, machines: Sequence[Machine]) -> float:
     return sum(one.width * terms.worst_usd(kinds[one.kind], one.end_s) for one in machines)
 
 
-def plan_of(tables: Tables, fleet: Fleet, how: str) -> RentalPlan:
-    """Return the plan; of a lot's jobs those that come first in the round start first."""
+def plan_of(tables: Tables, fleet: Fleet, how: str, asked: Tables | None = None) -> RentalPlan:
+    """Return the plan; of a lot's jobs those that come first in the round start first.
+
+    `asked`: what was asked, where the fleet is of fewer kinds.
+    """
     jobs = _jobs_of_seats(tables, fleet)
     choices = tuple(_choice(tables, machine, jobs[at]) for at, machine in enumerate(fleet.machines))
     seated = {seat.job for choice in choices for seat in choice.seats}
     return RentalPlan(
         choices=choices,
         cost_usd=cost_usd(tables, fleet.machines),
-        left_out=_left_out(tables, seated, set(fleet.left)),
+        left_out=_left_out(asked or tables, seated, set(fleet.left)),
         how=how,
     )
 

@@ -41,7 +41,7 @@ class Retyping:
 
     def least_usd(self, sums: Sums, width: int) -> Floats:
         """Return by kind the least that jobs with these sums could cost; infinity: it cannot be."""
-        used = np.maximum(sums.seconds.max(axis=0), sums.run_s) + self._tables.boot_s
+        used = np.maximum(sums.seconds.max(axis=-2), sums.run_s) + self._tables.boot_s
         able = np.isfinite(used)
         cost = width * self._tables.money.of_all(np.where(able, used, 0.0)) + sums.extra_usd
         return np.where(able, cost, np.inf)

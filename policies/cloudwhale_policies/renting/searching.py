@@ -32,6 +32,10 @@ BUILT = 0.25
 """How often machines are built anew for the jobs, rather than found for one after the other."""
 MISSED = 0.02
 """How often a job does not see a machine: else the same jobs go to the same places."""
+FREE = 0.02
+"""A job that adds no more than this part of its own machine's cost is not worth a repacking."""
+REPACKED = 5
+"""Machines that are packed anew for a job, at most."""
 STARTS = 3
 """Fleets that are built anew before the search begins."""
 OTHERS = 8
@@ -154,26 +158,56 @@ class Search:
             lots.sort(key=self._orders[order].__getitem__)
         else:
             self._draws.shuffle(lots)
-        for lot in lots:
-            self._seat(fleet, lot)
+        for machine in kept:
+            self.inserting.know_floors(machine, lots)
+        for place, lot in enumerate(lots):
+            changed = self._seat(fleet, lot)
+            self.inserting.know_floors(changed, lots[place + 1 :])
         return fleet
 
-    def _seat(self, fleet: list[Machine], lot: int) -> None:
+    def _seat(self, fleet: list[Machine], lot: int) -> Machine:
         """Put a job where it adds least, on a machine of its own if nowhere else."""
-        nodes, draws = self.tables.nodes[lot], self._draws
+        nodes, inserting = self.tables.nodes[lot], self.inserting
+        seen = [
+            place
+            for place, machine in enumerate(fleet)
+            if machine.width == nodes and self._draws.part() >= MISSED
+        ]
         rank = self._rank(fleet, lot)
-        usd, at, way = self._own_usd[lot][rank], -1, None
-        for place, machine in enumerate(fleet):
-            if machine.width != nodes or draws.part() < MISSED:
-                continue
-            found = self.inserting.best(machine, lot, usd)
-            if found.usd < usd:
-                usd, at, way = found.usd, place, found
-        if way is not None:
-            fleet[at] = self.inserting.inserted(fleet[at], lot, way)
-            return
-        empty = self._yard.empty(self._own[lot][rank], nodes)
-        fleet.append(self._yard.placed(empty, lot, empty.times[0]))
+        usd, at, start = self._own_usd[lot][rank], -1, 0.0
+        for place in seen:
+            added, start_s = inserting.added(fleet[place], lot)
+            if added < usd:
+                usd, at, start = added, place, start_s
+        found = self._repacked(fleet, seen, lot, usd)
+        if found is not None:
+            at, new = found
+            fleet[at] = new
+        elif at >= 0:
+            fleet[at] = new = self._yard.placed(fleet[at], lot, start)
+        else:
+            empty = self._yard.empty(self._own[lot][rank], nodes)
+            new = self._yard.placed(empty, lot, empty.times[0])
+            fleet.append(new)
+        return new
+
+    def _repacked(
+        self, fleet: Sequence[Machine], seen: Sequence[int], lot: int, below_usd: float
+    ) -> tuple[int, Machine] | None:
+        """Return which machine takes a job for less when its jobs are packed anew."""
+        if below_usd <= FREE * self._dear[lot]:
+            return None
+        near = sorted(
+            (floor, place) for place in seen if (floor := fleet[place].floors[lot]) < below_usd
+        )
+        best: tuple[int, Machine] | None = None
+        for floor, place in near[:REPACKED]:
+            if floor >= below_usd:
+                break
+            found = self.inserting.repacked(fleet[place], lot, below_usd)
+            if found is not None:
+                best, below_usd = (place, found), found.usd - fleet[place].usd
+        return best
 
     def _rank(self, fleet: Sequence[Machine], lot: int) -> int:
         """Return which kind, by its cost for the job alone, a new machine would be of."""

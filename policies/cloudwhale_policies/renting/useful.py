@@ -37,10 +37,10 @@ def kept_kinds(tables: Tables, used: Iterable[int] = (), near: float = NEAR) -> 
 
 
 def narrowed(tables: Tables, kept: Sequence[int]) -> Tables:
-    """Return the same problem with some of its kinds alone."""
+    """Return the same problem, in the same lots, with some of its kinds alone."""
     if len(kept) == len(tables.kinds):
         return tables
-    return Tables(_sliced(tables, kept), tables.weight)
+    return Tables(_sliced(tables, kept), tables.weight, like=tables)
 
 
 def filled_usd(tables: Tables) -> Floats:

@@ -48,7 +48,8 @@ class WhaleRent:
         better, fleet = improved(begun, tries, self._is_over)
         if self._is_over():
             return replace(plain, how="greedy, as the time was up", out_of_effort=True)
-        plan = plan_of(better, fleet, f"greedy, then {tries} tries to place a job better")
+        how = f"greedy, then {tries} tries to place a job better"
+        plan = plan_of(better, fleet, how, tables)
         more = len(plain.left_out) - len(plan.left_out)
         return plan if more > 0 or (more == 0 and plan.cost_usd < plain.cost_usd) else plain
 
