@@ -11,7 +11,7 @@ import stat
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias, cast
 
 from pydantic import AfterValidator, Field, ValidationError
 
@@ -237,11 +237,11 @@ def _beside(file: Path, key: str, value: Any) -> Any:
     """Return a value; the files that a settings file names lie beside it."""
     if key != "prices" or not isinstance(value, list):
         return value
-    names: list[Any] = value
-    return [
-        str(file.parent / Path(name).expanduser()) if isinstance(name, str) else name
-        for name in names
-    ]
+    return [_path_beside(file, name) for name in cast("list[Any]", value)]
+
+
+def _path_beside(file: Path, name: Any) -> Any:
+    return str(file.parent / Path(name).expanduser()) if isinstance(name, str) else name
 
 
 def _from_text(key: str, value: str) -> Any:

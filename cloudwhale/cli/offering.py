@@ -11,7 +11,7 @@ from cloudwhale.cli.output import Paper, document_or
 from cloudwhale.clock import SystemClock
 from cloudwhale.control.catalogue import Catalogue, catalogue
 from cloudwhale.control.catalogue.asking import Words, asked
-from cloudwhale.control.catalogue.limits import limits_of
+from cloudwhale.control.supply import limits_of
 from cloudwhale.control.this_host import with_this_host
 from cloudwhale.model.units import Instant
 from cloudwhale.planning.fit import refused

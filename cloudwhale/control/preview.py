@@ -10,16 +10,15 @@ from cloudwhale.control.preview_rivals import Choices
 from cloudwhale.control.previewed import Preview as Preview
 from cloudwhale.control.previewed import PreviewJob as PreviewJob
 from cloudwhale.control.previewed import Rival, State
-from cloudwhale.control.recounted import recounted
 from cloudwhale.control.submission import FILE_ORDER_S
 from cloudwhale.control.supply import NO_SUPPLY, Supply
+from cloudwhale.control.this_host import with_this_host
 from cloudwhale.control.trying import Part, Trial
 from cloudwhale.model import plan as p
 from cloudwhale.model.job import Job
-from cloudwhale.model.node import Node, NodeState
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.units import NOTHING, Instant, MicroUsd
-from cloudwhale.model.world import Account, Sighting, World
+from cloudwhale.model.world import Account
 from cloudwhale.planning.releases import run_s
 
 MONEY = frozenset({Code.OVER_BUDGET, Code.SOFT_LINE, Code.WOULD_STRAND_STARTED_WORK})
@@ -58,28 +57,6 @@ def _trial(desk: desks.Desk, parts: Sequence[Part], now: Instant, supply: Supply
         seed=desk.settings.seed,
     )
     return Trial(world, tuple(jobs), tuple(parts), desks.policies(desk.settings, desk.clock))
-
-
-def with_this_host(desk: desks.Desk, world: World) -> World:
-    """Add this host as its provider describes it, as it will be when its agent was started."""
-    nodes = dict(world.nodes)
-    for name, provider in desks.providers(desk.settings).items():
-        for machine in provider.machines():
-            known = nodes.get(machine.node)
-            if known is not None:
-                nodes[machine.node] = _awake(recounted(known, machine, name))
-            elif machine.facts is not None:
-                nodes[machine.node] = Node(
-                    id=machine.node, facts=machine.facts, provider=name, state=NodeState.READY
-                )
-    sightings = {name: Sighting(node=name, heard_at=world.now) for name in nodes}
-    return replace(world, nodes=nodes, sightings=sightings)
-
-
-def _awake(node: Node) -> Node:
-    """Return a node of this host as it is once the controller has started its agent."""
-    asleep = node.state in (NodeState.EXPECTED, NodeState.LOST)
-    return node.but(state=NodeState.READY) if asleep and not node.drained else node
 
 
 def _as_jobs(part: Part, before: int, now: Instant) -> list[Job]:

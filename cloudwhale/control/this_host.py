@@ -1,22 +1,30 @@
-"""This host as a node of the world, where its agent has not said so itself."""
+"""This host as a node of the world, as it will be once its agent has been started."""
 
 from dataclasses import replace
 
 from cloudwhale.control import desk as desks
 from cloudwhale.control.recounted import recounted
-from cloudwhale.model.node import Node
+from cloudwhale.model.node import Node, NodeState
 from cloudwhale.model.world import Sighting, World
 
 
 def with_this_host(desk: desks.Desk, world: World) -> World:
-    """Return the world with the machines that providers describe; all of them count as heard."""
+    """Add this host as its provider describes it, as it will be when its agent was started."""
     nodes = dict(world.nodes)
     for name, provider in desks.providers(desk.settings).items():
         for machine in provider.machines():
             known = nodes.get(machine.node)
             if known is not None:
-                nodes[machine.node] = recounted(known, machine, name)
+                nodes[machine.node] = _awake(recounted(known, machine, name))
             elif machine.facts is not None:
-                nodes[machine.node] = Node(id=machine.node, facts=machine.facts, provider=name)
+                nodes[machine.node] = Node(
+                    id=machine.node, facts=machine.facts, provider=name, state=NodeState.READY
+                )
     sightings = {name: Sighting(node=name, heard_at=world.now) for name in nodes}
     return replace(world, nodes=nodes, sightings=sightings)
+
+
+def _awake(node: Node) -> Node:
+    """Return a node of this host as it is once the controller has started its agent."""
+    asleep = node.state in (NodeState.EXPECTED, NodeState.LOST)
+    return node.but(state=NodeState.READY) if asleep and not node.drained else node

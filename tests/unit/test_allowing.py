@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from price_lists import FakePrices, a_listing, a_shape
 
-from cloudwhale.control.catalogue.limits import limits_of
 from cloudwhale.control.catalogue.listed import offers_of
+from cloudwhale.control.supply import limits_of
 from cloudwhale.model.offer import Offer
 from cloudwhale.model.units import micro_usd
 from cloudwhale.planning.allowing import Limits, allowed
