@@ -124,7 +124,8 @@ class Certificates:
         """Return solved kinds that are most like one, of its model at best."""
         others = np.array([one for one in tariffs if one not in own], dtype=np.intp)
         far = np.abs(self._traits[others] - self._traits[kind]).sum(axis=1)
-        return others[np.argsort(far, kind="stable")[:KIN]].tolist()
+        nearest: list[int] = others[np.argsort(far, kind="stable")[:KIN]].tolist()
+        return nearest
 
     def weighted(self, kind: int, tariff: Tariff) -> Floats:
         """Return by lot the weighted part of a kind's hour that a job takes.

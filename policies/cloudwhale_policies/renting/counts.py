@@ -53,6 +53,12 @@ class Part:
     windows: Sequence[tuple[Floats, float]]
     """What a job takes of each hour before a deadline, by lot, and how many hours that are."""
 
+    @property
+    def lots(self) -> list[int]:
+        """Return the lots that may run there."""
+        numbers: list[int] = self.block.lots.tolist()
+        return numbers
+
 
 @dataclass(frozen=True, slots=True)
 class Counting:
@@ -100,7 +106,7 @@ def _part(tables: Tables, costs: Costs, block: Block) -> Part:
 
 
 def _windows(tables: Tables, block: Block, hours: Floats) -> list[tuple[Floats, float]]:
-    """Return rows of what must run by a time: who starts late at the latest still runs before it."""
+    """Return rows of what must have run by a time, even of those who start at the last moment."""
     latest_h = (tables.latest_s[block.lots, block.kind] - tables.boot_s[block.kind]) / 3600.0
     runs_h = tables.runs_s[block.lots, block.kind] / 3600.0
     ends = np.unique(latest_h[np.isfinite(latest_h)] + runs_h[np.isfinite(latest_h)])
@@ -149,7 +155,7 @@ def counted_fleet(tables: Tables, solve: Solve) -> Fleet | None:
     loose: list[int] = []
     for part, columns in zip(problem.parts, problem.at, strict=True):
         lots: list[int] = []
-        for lot, count in zip(part.block.lots.tolist(), counts[columns].tolist(), strict=True):
+        for lot, count in zip(part.lots, counts[columns].tolist(), strict=True):
             taken = min(round(count), int(left[lot]))
             left[lot] -= taken
             lots.extend([lot] * taken)
@@ -188,28 +194,37 @@ def strips(yard: Yard, kind: int, lots: Sequence[int]) -> list[Machine]:
 
 
 def _orders(tables: Tables, kind: int, lots: Sequence[int]) -> list[list[int]]:
+    """Return orders of jobs: who is in a hurry first, then the long, the wide or the large."""
     runs, latest = tables.runs_s[:, kind], tables.latest_s[:, kind]
     wide = np.array([tables.parts(lot)[:, kind].max() for lot in range(len(tables.members))])
+    hurry = np.minimum(tables.done_by_s, tables.start_by_s)
+    late = np.where(np.isfinite(hurry), latest, np.inf)
     return [
-        sorted(lots, key=lambda lot: (-runs[lot], lot)),
-        sorted(lots, key=lambda lot: (-wide[lot], -runs[lot], lot)),
-        sorted(lots, key=lambda lot: (-wide[lot] * runs[lot], lot)),
-        sorted(lots, key=lambda lot: (latest[lot], -runs[lot], lot)),
+        sorted(lots, key=lambda lot: (late[lot], -wide[lot], -runs[lot], lot)),
+        sorted(lots, key=lambda lot: (np.isinf(late[lot]), -runs[lot], lot)),
+        sorted(lots, key=lambda lot: (np.isinf(late[lot]), -wide[lot], -runs[lot], lot)),
+        sorted(lots, key=lambda lot: (np.isinf(late[lot]), -wide[lot] * runs[lot], lot)),
     ]
 
 
 def _strips(yard: Yard, kind: int, width: int, lots: Sequence[int]) -> list[Machine]:
-    left, machines = list(lots), list[Machine]()
-    while left:
-        machine, later = yard.empty(kind, width), list[int]()
-        for lot in left:
-            start = yard.earliest(machine, lot)
-            if start is None:
-                later.append(lot)
-            else:
-                machine = yard.placed(machine, lot, start)
-        if not machine.lots:
-            return machines
-        machines.append(machine)
-        left = later
+    machines: list[Machine] = []
+    fresh = yard.empty(kind, width)
+    for lot in lots:
+        start = yard.earliest(fresh, lot)
+        if start is None:
+            continue
+        best = yard.price(fresh, lot, start)
+        at = len(machines)
+        for place, machine in enumerate(machines):
+            known = machine.starts_s.get(lot)
+            if known is None:
+                when = yard.earliest(machine, lot)
+                known = (np.inf, 0.0) if when is None else (yard.price(machine, lot, when), when)
+                machine.starts_s[lot] = known
+            if known[0] < best:
+                best, start, at = known[0], known[1], place
+        if at == len(machines):
+            machines.append(fresh)
+        machines[at] = yard.placed(machines[at], lot, start)
     return machines

@@ -10,7 +10,7 @@ import numpy as np
 from cloudwhale_policies.renting.counts import Counting, Part, counted_plan
 
 if TYPE_CHECKING:
-    from ortools.sat.python.cp_model import CpModel, IntVar
+    from ortools.sat.python.cp_model import CpModel, IntVar, LinearExprT
 
     from cloudwhale.spi.renting import RentalPlan, RentalProblem
     from cloudwhale_policies.renting.arrays import Floats
@@ -39,8 +39,7 @@ def by_cp_sat(problem: Counting) -> Floats | None:
 
     model = cp_model.CpModel()
     counts = [
-        [model.new_int_var(0, problem.jobs[lot], "") for lot in part.block.lots.tolist()]
-        for part in problem.parts
+        [model.new_int_var(0, problem.jobs[lot], "") for lot in part.lots] for part in problem.parts
     ]
     for lot, jobs in enumerate(problem.jobs):
         here = [
@@ -65,7 +64,7 @@ def by_cp_sat(problem: Counting) -> Floats | None:
     return np.array([solver.value(one) for column in counts for one in column], dtype=np.float64)
 
 
-def _cost(model: CpModel, part: Part, counts: list[IntVar], jobs: int) -> object:
+def _cost(model: CpModel, part: Part, counts: list[IntVar], jobs: int) -> LinearExprT:
     """Add the rows of a part, and return what it costs in millionths of a dollar."""
     most_s = math.ceil(float(part.hours.max(initial=0.0)) * SECONDS * jobs) + 1
     used = model.new_int_var(0, most_s, "")
@@ -74,8 +73,9 @@ def _cost(model: CpModel, part: Part, counts: list[IntVar], jobs: int) -> object
     for way in part.block.rows:
         model.add(_sum(counts, way * seconds * PARTS) <= PARTS * used)
     for place, one in enumerate(counts):
-        alone = math.ceil(float(seconds[place] / part.block.side[place]))
-        model.add(alone * one <= used)
+        rounds = model.new_int_var(0, jobs, "")
+        model.add(one <= math.floor(float(part.block.side[place]) + 1e-6) * rounds)
+        model.add(math.ceil(float(seconds[place])) * rounds <= used)
         model.add(one <= max(1, math.floor(float(part.most[place]) + 1e-6)) * machines)
     for taken, hours in part.windows:
         model.add(_sum(counts, taken * SECONDS) <= math.floor(hours * SECONDS) * machines)
@@ -86,7 +86,9 @@ def _cost(model: CpModel, part: Part, counts: list[IntVar], jobs: int) -> object
     return usd + second * used + round(part.start_usd * MICRO) * machines
 
 
-def _sum(counts: list[IntVar], weights: Floats) -> object:
-    return sum(
-        math.ceil(weight - 1e-6) * one for weight, one in zip(weights.tolist(), counts, strict=True)
+def _sum(counts: list[IntVar], weights: Floats) -> LinearExprT:
+    whole = [math.ceil(weight - 1e-6) for weight in weights.tolist()]
+    total: LinearExprT = sum(
+        weight * one for weight, one in zip(whole, counts, strict=True) if weight
     )
+    return total

@@ -239,7 +239,9 @@ class Programme:
         import highspy
 
         costs, lots = self._costs, len(self._counts)
-        counts, index, value = [np.zeros(0, dtype=np.int64)], [], []
+        counts: list[NDArray[np.int64]] = []
+        index: list[NDArray[np.int64]] = []
+        value: list[Floats] = []
         cost: list[Floats] = []
         owners: list[Lots] = []
         spots: list[Lots] = []

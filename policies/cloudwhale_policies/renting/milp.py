@@ -19,7 +19,7 @@ GAP = 1e-3
 
 
 class Milp:
-    """Whole counts of jobs by kind, placed one kind after the other; greedy where that is better."""
+    """Whole counts of jobs by kind, placed kind by kind; greedy where that is better."""
 
     def choose(self, problem: RentalProblem) -> RentalPlan:
         """Return a plan that keeps all bounds, never dearer than greedy."""
@@ -46,7 +46,10 @@ def by_milp(problem: Counting) -> Floats | None:
 
 
 def _model(problem: Counting) -> Any:
-    """Return the programme; columns: all pairs, then machines and hours of each part."""
+    """Return the programme; columns: jobs of all pairs, their rounds, machines and hours of parts.
+
+    A round is a time in which as many jobs of a lot as can be side by side run once.
+    """
     import highspy
 
     pairs, parts = problem.pairs, len(problem.parts)
@@ -60,16 +63,18 @@ def _model(problem: Counting) -> Any:
         if columns:
             rows.add(columns, [1.0] * len(columns), (float(jobs), float(jobs)))
     for number, (part, at) in enumerate(zip(problem.parts, problem.at, strict=True)):
-        _add_part(rows, part, at.tolist(), pairs + 2 * number)
+        _add_part(rows, part, at.tolist(), (pairs, 2 * pairs + 2 * number))
     integer, real = highspy.HighsVarType.kInteger, highspy.HighsVarType.kContinuous
     model = highspy.HighsLp()
-    model.num_col_, model.num_row_ = pairs + 2 * parts, len(rows.lower)
+    model.num_col_, model.num_row_ = 2 * pairs + 2 * parts, len(rows.lower)
     ends = [usd for part in problem.parts for usd in (part.start_usd, part.usd_h)]
-    model.col_cost_ = np.concatenate([*(part.usd for part in problem.parts), np.array(ends)])
+    model.col_cost_ = np.concatenate(
+        [*(part.usd for part in problem.parts), np.zeros(pairs), np.array(ends)]
+    )
     model.col_lower_ = np.zeros(model.num_col_)
-    most = [float(problem.jobs[lot]) for part in problem.parts for lot in part.block.lots.tolist()]
-    model.col_upper_ = np.array([*most, *[np.inf] * (2 * parts)])
-    model.integrality_ = [integer] * pairs + [integer, real] * parts
+    most = [float(problem.jobs[lot]) for part in problem.parts for lot in part.lots]
+    model.col_upper_ = np.array([*most, *most, *[np.inf] * (2 * parts)])
+    model.integrality_ = [integer] * (2 * pairs) + [integer, real] * parts
     model.row_lower_, model.row_upper_ = np.array(rows.lower), np.array(rows.upper)
     model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
     model.a_matrix_.start_ = np.array(rows.starts)
@@ -98,14 +103,15 @@ class _Rows:
         self.upper.append(within[1])
 
 
-def _add_part(rows: _Rows, part: Part, at: list[int], machines: int) -> None:
-    """Add all rows of a part: hours, links, deadlines."""
+def _add_part(rows: _Rows, part: Part, at: list[int], after: tuple[int, int]) -> None:
+    """Add all rows of a part: hours, rounds, links, deadlines."""
     below = (-np.inf, 0.0)
+    pairs, machines = after
     for way in part.block.rows:
         rows.add([*at, machines + 1], [*(way * part.hours).tolist(), -1.0], below)
-    alone = part.hours / part.block.side
     for place, column in enumerate(at):
-        rows.add([column, machines + 1], [float(alone[place]), -1.0], below)
+        rows.add([column, pairs + column], [1.0, -float(part.block.side[place])], below)
+        rows.add([pairs + column, machines + 1], [float(part.hours[place]), -1.0], below)
         rows.add([column, machines], [1.0 / float(part.most[place]), -1.0], below)
     for taken, hours in part.windows:
         rows.add([*at, machines], [*taken.tolist(), -hours], below)
