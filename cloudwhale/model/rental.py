@@ -73,6 +73,8 @@ class Rental(Value):
     """Asked for and not answered yet."""
     is_fixed: bool = False
     """Its provider does not move its stop."""
+    late_until: Instant = 0.0
+    """Its payers keep money for it until then, beyond its lease: those there may run late."""
     projects: dict[str, MicroUsd] = {}
     """What each of its projects has set aside for it, by the project's account of the month.
 

@@ -19,7 +19,15 @@ from cloudwhale.planning import ledger, projects
 from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.fit import fit
 from cloudwhale.planning.inventory import Free, free_capacity
-from cloudwhale.planning.leasing import LONGER, finishing, landing_s, lease_until, still_s, tenants
+from cloudwhale.planning.leasing import (
+    LONGER,
+    finishing,
+    landing_s,
+    late_until,
+    lease_until,
+    still_s,
+    tenants,
+)
 from cloudwhale.planning.needs import spec_of
 from cloudwhale.planning.speeds import run_s
 from cloudwhale.planning.stock import Stock
@@ -49,9 +57,12 @@ def joins(
         if best is None or (own is not None and best[0] >= own.cost):
             continue
         there, runs_s = best[2], best[3]
-        longer_s = _longer_s(job, there, runs_s, world)
+        ends_at = late_until(world.now, runs_s, landing_s([job]))
+        longer_s = max(0.0, ends_at - there.rental.lease.away_until)
         beside = _set_aside(job, there, runs_s, world)
         if purses.pays(job, there, longer_s, beside):
+            there.rental = there.rental.but(late_until=max(ends_at, there.rental.late_until))
+            longer_s = _longer_s(job, there, runs_s, world)
             found.append(_joined(job, there, best[0], longer_s, beside))
     return found
 

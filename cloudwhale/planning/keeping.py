@@ -15,15 +15,12 @@ from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.fit import fit
 from cloudwhale.planning.inventory import Free, free_capacity
 from cloudwhale.planning.leasing import (
-    admitted,
     coming_s,
-    finishing,
     landing_s,
-    lease_until,
     still_s,
     tenants,
-    worst_cost,
 )
+from cloudwhale.planning.lengthening import longest
 from cloudwhale.planning.needs import spec_of
 from cloudwhale.planning.queue import earliest
 from cloudwhale.planning.speeds import run_s
@@ -32,7 +29,6 @@ RENEWS_BEFORE_S: Seconds = 60.0  # an extension is asked for so long before the 
 BOOTS_WITHIN_S: Seconds = 300.0  # on top of twice what its offer says: then it counts as failed
 LATE_START = 0.5  # of its own length that a job waits behind others beyond what was planned
 LATE_START_S: Seconds = 600.0
-PARTS = (1.0, 0.5, 0.25)  # of the time that is wanted, where money for all of it is lacking
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,29 +238,17 @@ class _Keeping:
             self.look_again_at = earliest(self.look_again_at, lands_at)
 
     def _renewed(self, jobs: Sequence[Job]) -> p.Renew | None:
-        """Return the longer lease that its payer can afford, the longest first; None: none."""
-        rental, offer = self.rental, self.rental.taken
+        """Return the longest lease that its payers can afford; None: no longer one."""
+        rental = self.rental
+        world = replace(self.world, accounts=projects.less(self.world, self.paid))
         wanted_s = still_s(jobs, rental, self.durations, self.now)
         wanted_s += coming_s(self.expected, rental, self.durations)
-        world = replace(self.world, accounts=projects.less(self.world, self.paid))
-        forecast = finishing(world, rental.payer, self.durations, but=rental.id)
-        theirs = projects.forecasts(world, self.durations, but=rental.id)
-        for part in PARTS:
-            lease = lease_until(rental.lease.number + 1, self.now, wanted_s * part, landing_s(jobs))
-            before = after = None
-            if offer is not None:
-                before = worst_cost(offer, rental.reserved_at, rental.lease.stop_at)
-                after = worst_cost(offer, rental.reserved_at, lease.stop_at)
-            if before is None or after is None or after <= before:
-                continue
-            added = MicroUsd(after - before)
-            beside = projects.for_longer(rental, [*jobs, *self.expected], added)
-            account = world.accounts.get(rental.payer)
-            no = admitted(account, rental.payer, added, forecast, anew=False)
-            if (no or projects.refusal(world, beside, theirs, anew=False)) is None:
-                self.paid |= projects.with_more(self.paid, {rental.payer: added, **beside})
-                return _renew(rental, Renewal(lease=lease, reserved=added, projects=beside))
-        return None
+        found = longest(world, rental, [*jobs, *self.expected], wanted_s, landing_s(jobs))
+        if found is None:
+            return None
+        more = {rental.payer: found.reserved, **found.projects}
+        self.paid |= projects.with_more(self.paid, more)
+        return _renew(rental, found)
 
     def _land(self, jobs: Sequence[Job], why: str) -> Iterator[p.Step]:
         for job in jobs:

@@ -6,7 +6,7 @@ from fractions import Fraction
 from cloudwhale.model.job import CheckpointRule, Job
 from cloudwhale.model.offer import Offer
 from cloudwhale.model.reason import Code, Refusal
-from cloudwhale.model.rental import ON_ITS_WAY, Lease, Rental
+from cloudwhale.model.rental import Lease, Rental
 from cloudwhale.model.units import NOTHING, Instant, MicroUsd, Seconds
 from cloudwhale.model.world import Account, World
 from cloudwhale.planning import ledger
@@ -58,36 +58,9 @@ def worst_cost(offer: Offer, begins_at: Instant, stop_at: Instant) -> MicroUsd |
     )
 
 
-def finishing(world: World, payer: str, durations: Durations, but: str = "") -> MicroUsd:
-    """Return the forecast of what finishing the payer's started work costs beyond its leases.
-
-    `but`: a rental that is left out.
-    """
-    total = NOTHING
-    for rental in world.rentals.values():
-        if rental.payer == payer and rental.id != but:
-            here = tenants(world, rental)
-            total = MicroUsd(total + beyond(world, rental, here, durations))
-    return total
-
-
-def beyond(world: World, rental: Rental, here: Sequence[Job], durations: Durations) -> MicroUsd:
-    """Return the forecast of what those on a machine need of it beyond its lease, at most.
-
-    For one that is on its way: what its jobs may need when they run late.
-    """
-    most_usd_h = None if rental.taken is None else rental.taken.most_usd_h
-    if most_usd_h is None or rental.ended_at is not None:
-        return NOTHING
-    until = rental.lease.away_until
-    if here:
-        needed_s = LATE * still_s(here, rental, durations, world.now) + landing_s(here)
-        return ledger.cost(most_usd_h, world.now + needed_s - until)
-    if rental.state not in ON_ITS_WAY:
-        return NOTHING
-    coming = [world.jobs[name] for name in rental.jobs if name in world.jobs]
-    held_s = until - rental.reserved_at - landing_s(coming)
-    return ledger.cost(most_usd_h, (LATE / LONGER - 1) * held_s)
+def late_until(begins_at: Instant, needed_s: Seconds, landing: Seconds) -> Instant:
+    """Return until when those on a machine may need it that is needed for so long from a time."""
+    return begins_at + LATE / LONGER * max(LEAST_LEASE_S, LONGER * needed_s) + landing
 
 
 def tail(offer: Offer, needed_s: Seconds) -> MicroUsd:
@@ -97,6 +70,53 @@ def tail(offer: Offer, needed_s: Seconds) -> MicroUsd:
     """
     held_s = max(LEAST_LEASE_S, LONGER * needed_s)
     return ledger.cost(offer.most_usd_h or NOTHING, (LATE / LONGER - 1) * held_s)
+
+
+def pledged(rental: Rental) -> MicroUsd:
+    """Return what its payers keep for a machine beyond its lease: promised when it was rented.
+
+    It gets less with each longer lease, and the promise is kept: nothing is admitted, anew or for
+    longer, that leaves less than what is pledged to all others. So whoever ends before its
+    machine's `late_until` is never landed for want of money.
+    """
+    most_usd_h = None if rental.taken is None else rental.taken.most_usd_h
+    if most_usd_h is None or rental.ended_at is not None:
+        return NOTHING
+    return ledger.cost(most_usd_h, rental.late_until - _away_until(rental))
+
+
+def pledges(world: World, payer: str, but: str) -> MicroUsd:
+    """Return what a run keeps for its machines beyond their leases, one of them left out."""
+    mine = (one for one in world.rentals.values() if one.payer == payer and one.id != but)
+    return MicroUsd(sum(map(pledged, mine)))
+
+
+def finishing(world: World, payer: str, durations: Durations) -> MicroUsd:
+    """Return the forecast of what finishing a run's started work costs beyond its leases."""
+    total = NOTHING
+    for rental in world.rentals.values():
+        if rental.payer == payer:
+            here = tenants(world, rental)
+            total = MicroUsd(total + beyond(rental, here, durations, world.now))
+    return total
+
+
+def beyond(rental: Rental, here: Sequence[Job], durations: Durations, now: Instant) -> MicroUsd:
+    """Return the forecast of what those on a machine need of it beyond its lease.
+
+    It grows when they run late; what was pledged to them at least.
+    """
+    most_usd_h = None if rental.taken is None else rental.taken.most_usd_h
+    if most_usd_h is None or rental.ended_at is not None or not here:
+        return pledged(rental)
+    needed_s = LATE * still_s(here, rental, durations, now) + landing_s(here)
+    return max(pledged(rental), ledger.cost(most_usd_h, now + needed_s - _away_until(rental)))
+
+
+def _away_until(rental: Rental) -> Instant:
+    """Return until when a machine is paid for; a longer lease is, once it is asked for."""
+    renewal = rental.renewal
+    return rental.lease.away_until if renewal is None else renewal.lease.away_until
 
 
 def tenants(world: World, rental: Rental) -> list[Job]:

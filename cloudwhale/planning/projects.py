@@ -17,7 +17,7 @@ from cloudwhale.model.units import NOTHING, Instant, MicroUsd
 from cloudwhale.model.world import Account, World
 from cloudwhale.planning import ledger
 from cloudwhale.planning.durations import Durations
-from cloudwhale.planning.leasing import beyond, tenants, worst_cost
+from cloudwhale.planning.leasing import beyond, pledged, tenants, worst_cost
 from cloudwhale.planning.payers import account_in, account_name, month_of
 
 Amounts = Mapping[str, MicroUsd]
@@ -106,23 +106,36 @@ def less(world: World, needs: Amounts) -> Mapping[str, Account]:
     return found
 
 
-def forecasts(world: World, durations: Durations, but: str = "") -> Amounts:
+def forecasts(world: World, durations: Durations) -> Amounts:
     """Return what finishing each project's started work costs beyond the leases it runs under.
 
-    As `leasing.finishing`, of each project's own jobs. `but`: a rental that is left out.
+    As `leasing.finishing`, of each project's own jobs.
     """
     found: dict[str, MicroUsd] = {}
     for rental in world.rentals.values():
-        if rental.id == but:
-            continue
         here = tenants(world, rental)
-        for account in rental.projects:
+        for account in _needing(world, rental):
             mine = [job for job in here if account_for(rental, job.spec.project) == account]
-            if here and not mine:
-                continue
-            more = beyond(world, rental, mine, durations)
+            more = beyond(rental, mine, durations, world.now)
             found[account] = MicroUsd(found.get(account, NOTHING) + more)
     return found
+
+
+def pledges(world: World, but: str) -> Amounts:
+    """Return what each project keeps for its machines beyond their leases, one left out."""
+    found: dict[str, MicroUsd] = {}
+    for rental in world.rentals.values():
+        if rental.id != but:
+            theirs = dict.fromkeys(_needing(world, rental), pledged(rental))
+            found = with_more(found, theirs)
+    return found
+
+
+def _needing(world: World, rental: Rental) -> list[str]:
+    """Return the accounts of those for whom a machine is still kept."""
+    alive = (world.jobs[name] for name in rental.jobs if name in world.jobs)
+    needed = {account_for(rental, job.spec.project) for job in alive}
+    return [account for account in rental.projects if account in needed]
 
 
 # -- paying ----------------------------------------------------------------------------------

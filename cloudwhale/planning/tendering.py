@@ -22,10 +22,11 @@ from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.enough import needed_usd
 from cloudwhale.planning.leasing import (
     admitted,
-    beyond,
     bounded,
     landing_s,
+    late_until,
     lease_until,
+    pledged,
     worst_cost,
 )
 from cloudwhale.planning.payers import account_in, account_name, month_of
@@ -158,7 +159,7 @@ class _Tendering:
         taken = {rental.payer: rental.reserved, **rental.projects}
         self.accounts = dict(projects.less(self._now(), taken))
         for payer in taken:
-            self.late[payer] = MicroUsd(self.late.get(payer, NOTHING) + self._late(rental))
+            self.late[payer] = MicroUsd(self.late.get(payer, NOTHING) + pledged(rental))
         self.steps.append(made)
 
     def _refusal(self, made: Rental, mine: Sequence[Job]) -> Refusal | None:
@@ -166,16 +167,12 @@ class _Tendering:
             if (no := bounded(one, made.reserved)) is not None:
                 return no
         started = {
-            payer: self._started(payer, self._late(made)) for payer in (made.payer, *made.projects)
+            payer: self._started(payer, pledged(made)) for payer in (made.payer, *made.projects)
         }
         account = self.accounts.get(made.payer)
         return admitted(
             account, made.payer, made.reserved, started[made.payer], anew=True
         ) or projects.refusal(self._now(), made.projects, started)
-
-    def _late(self, made: Rental) -> MicroUsd:
-        """Return what a machine that is rented now may need beyond its lease."""
-        return beyond(self.world, made, (), self.till.durations)
 
     def _step(self, choice: Choice, mine: Sequence[Job], name: str) -> p.Rent | None:
         """Return the rental of an offer for some jobs; None when it does not do for one of them."""
@@ -208,7 +205,8 @@ class _Tendering:
     def _rental(
         self, offer: Offer, mine: Sequence[Job], used_s: Seconds, name: str
     ) -> Rental | None:
-        lease = lease_until(1, self.world.now, used_s, landing_s(mine))
+        landing = landing_s(mine)
+        lease = lease_until(1, self.world.now, used_s, landing)
         worst = worst_cost(offer, self.world.now, lease.stop_at)
         if worst is None:
             return None
@@ -222,6 +220,7 @@ class _Tendering:
             taken=offer,
             jobs={job.id: job.spec.project for job in mine},
             reserved_at=self.world.now,
+            late_until=late_until(self.world.now, used_s, landing),
         )
 
     def _say_enough(self, problem: RentalProblem, account: Account | None) -> None:
@@ -230,7 +229,7 @@ class _Tendering:
             return
         # What this round has rented of the problem is among what is needed.
         mine = [one.rental for one in self.steps if one.rental.jobs.keys() <= set(problem.jobs)]
-        before = sum(one.reserved + self._late(one) for one in mine)
+        before = sum(one.reserved + pledged(one) for one in mine)
         taken = account.spent + account.reserved + self._started(account.payer) - before
         enough = needed_usd(problem, taken / MICRO_PER_USD, account.soft)
         if enough is None:

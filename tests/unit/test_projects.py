@@ -9,12 +9,12 @@ from makers import a_job, a_world, placed
 
 from cloudwhale.model.budget import Budget
 from cloudwhale.model.reason import Code
-from cloudwhale.model.rental import Lease, Rental, RentalState
+from cloudwhale.model.rental import Lease, Renewal, Rental, RentalState
 from cloudwhale.model.units import MicroUsd, micro_usd
 from cloudwhale.model.world import Account, World
 from cloudwhale.planning import occupying, payers, projects
 from cloudwhale.planning.durations import Durations
-from cloudwhale.planning.leasing import lease_until, worst_cost
+from cloudwhale.planning.leasing import late_until, lease_until, pledged, tail, worst_cost
 from cloudwhale.planning.ledger import split_below
 
 BEGAN = datetime(2026, 11, 30, 23, 50, tzinfo=UTC).timestamp()
@@ -139,7 +139,7 @@ def test_a_project_must_be_able_to_finish_what_it_has_started() -> None:
     found = projects.forecasts(there, NO_TIMES)
     assert found.keys() == {NLP}, "vision has nothing there"
     assert found[NLP] > micro_usd(5)
-    assert projects.forecasts(there, NO_TIMES, but="m") == {}
+    assert projects.pledges(there, but="m") == {}
 
 
 # -- paying ----------------------------------------------------------------------------------
@@ -198,6 +198,25 @@ def test_a_place_is_held_until_the_agents_word_or_the_machines_end() -> None:
     assert occupying.held_s(running, running.but(run_s=60.0), rental(), 900.0) == 40.0
     assert occupying.held_s(job, job, rental(ended_at=150.0), 200.0) == 25.0
     assert occupying.held_s(job, job, rental(taken=None), 200.0) == 0.0
+
+
+def test_what_was_pledged_to_a_machine_gets_less_with_each_longer_lease() -> None:
+    late = late_until(BEGAN, 3600.0, 60.0)
+    of = rental(late_until=late)
+    assert pledged(of) == tail(OFFER, 3600.0) > 0
+    longer = of.lease.but(away_until=late - 10.0)
+    half_way = of.but(renewal=Renewal(lease=longer, reserved=MicroUsd(1)))
+    assert pledged(half_way) == pledged(of.but(lease=longer)) == 10_000
+    assert pledged(of.but(lease=of.lease.but(away_until=late + 5.0))) == 0
+    assert pledged(of.but(ended_at=BEGAN)) == 0
+
+
+def test_a_project_keeps_a_pledge_while_a_job_of_it_needs_the_machine() -> None:
+    of = rental(late_until=late_until(BEGAN, 3600.0, 60.0), projects={NLP: MicroUsd(1)})
+    of = of.but(projects={NLP: of.reserved, VISION: of.reserved})
+    there = a_world([a_job("a", project="nlp")], now=BEGAN, rentals={"m": of})
+    assert projects.pledges(there, but="") == {NLP: tail(OFFER, 3600.0)}
+    assert projects.pledges(there, but="m") == {}
 
 
 def test_a_lease_that_has_ended_is_no_longer_forecast() -> None:
