@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cloudwhale.spi.renting import RentalPlan, RentalProblem
+    from cloudwhale_policies.renting.arrays import Floats
 
 Effort = Literal["quick", "thorough"]
 
@@ -54,14 +55,17 @@ class WhaleRent:
         return plan if more > 0 or (more == 0 and plan.cost_usd < plain.cost_usd) else plain
 
 
-def improved(begun: Start, tries: int, is_over: IsOver = never) -> tuple[Tables, Fleet]:
+def improved(
+    begun: Start, tries: int, is_over: IsOver = never, worth: Floats | None = None
+) -> tuple[Tables, Fleet]:
     """Return a fleet for the same jobs, and some of those left out if it has room for them."""
     used = {machine.kind for machine in begun.fleet.machines}
     kept = kept_kinds(begun.tables, used)
     tables = narrowed(begun.tables, kept)
     place = {kind: column for column, kind in enumerate(kept)}
     machines = [replace(one, kind=place[one.kind], tries={}) for one in begun.fleet.machines]
-    search = Search(tables, (filled := filled_usd(tables)).min(axis=1), filled, is_over)
+    filled = filled_usd(tables)
+    search = Search(tables, filled.min(axis=1) if worth is None else worth, filled, is_over)
     limits = Limits(tables.problem)
 
     def keeps(some: Sequence[Machine]) -> bool:
