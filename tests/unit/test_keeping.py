@@ -221,9 +221,25 @@ def test_past_the_soft_line_what_has_started_goes_on() -> None:
     assert kinds(of) == ["renew"]
 
 
+def test_where_money_is_short_a_lease_is_lengthened_as_far_as_it_goes() -> None:
+    of = world(READY, RUNNING, now=880.0, limit=micro_usd("2.1"))
+    (step,) = kept(of).steps
+    assert isinstance(step, p.Renew) and step.rental.renewal is not None
+    longer_s = step.rental.renewal.lease.away_until - READY.lease.away_until
+    assert 98.0 <= longer_s <= 100.0, "a tenth of a dollar is 100 s at 3.60 USD an hour"
+    checked(of)
+
+
+def test_what_is_pledged_to_a_machine_is_no_money_for_another() -> None:
+    of = world(READY, RUNNING, now=880.0, limit=micro_usd("4.1"), reserved=micro_usd(4))
+    other = READY.but(id="m-2", node="m-2", jobs={"k": "default"}, late_until=1060.0)
+    assert [step.kind for step in kept(replace(of, rentals={NAME: READY})).steps] == ["renew"]
+    assert kept(replace(of, rentals={NAME: READY, "m-2": other})).steps[0].kind != "renew"
+
+
 @pytest.mark.parametrize(
     ("rental", "money"),
-    [(READY, {"limit": micro_usd("2.1")}), (READY.but(is_fixed=True), {})],
+    [(READY, {"limit": micro_usd("2.05")}), (READY.but(is_fixed=True), {})],
     ids=["no money", "a fixed stop"],
 )
 def test_a_lease_that_cannot_be_lengthened_ends_with_a_landing(
