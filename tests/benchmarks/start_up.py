@@ -1,4 +1,4 @@
-"""What starting a command costs: the help, and a list of ten thousand jobs."""
+"""What starting a command costs: the help, a list of ten thousand jobs, a plan that rents."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,9 +15,20 @@ JOBS = 10_000
 ALIVE = 100
 RUNS = 7
 
+TO_BE_RENTED = "jobs:\n" + "".join(
+    f"  - {{name: j{number}, command: 'true', duration: {30 + 17 * number}m, reference: A10G, "
+    f"resources: {{cpu: {1 + number % 4}, memory: {4 + 2 * number}GiB, gpu: {gpu}}}, "
+    "checkpoint: {every: 10m}}\n"
+    for number, gpu in enumerate(
+        ("{count: 1, share: 0.5, memory: 8GB..}", "{count: 1, memory: 24GB..}", "{count: 2}",
+         "{count: 1, memory: 16GB..}", "{count: 4, model: [L4, A10G]}") * 2
+    )
+)  # fmt: skip
+"""Ten jobs that a host without GPUs cannot run."""
+
 
 def measure(home: Path) -> Iterator[tuple[str, list[float], str, float, bool]]:
-    """Measure both."""
+    """Measure each."""
     commands.timed(home, "--help")
     helps = [commands.timed(home, "--help").cpu_s for _ in range(RUNS)]
     yield "cloudwhale --help, CPU", helps, "s", 0.25, False
@@ -26,6 +37,22 @@ def measure(home: Path) -> Iterator[tuple[str, list[float], str, float, bool]]:
     if any(took.code for took in lists):
         raise SystemExit("cloudwhale ps failed")
     yield f"ps with {JOBS} jobs in the store", [took.wall_s for took in lists], "s", 0.7, False
+    yield from measure_plan(home / "bare")
+
+
+def measure_plan(home: Path) -> Iterator[tuple[str, list[float], str, float, bool]]:
+    """Measure a plan of jobs that nothing here runs, from the catalogue that is installed."""
+    home.mkdir()
+    file = home / "jobs.yaml"
+    file.write_text(TO_BE_RENTED)
+    words = ("plan", str(file), "--budget", "500")
+    commands.timed(home, *words)
+    plans = [commands.timed(home, *words) for _ in range(RUNS)]
+    if any(took.code for took in plans):
+        raise SystemExit("cloudwhale plan failed")
+    yield "plan of 10 jobs to be rented for", [took.wall_s for took in plans], "s", 1.5, False
+    cpu_s = [took.cpu_s for took in plans]
+    yield "plan of 10 jobs to be rented for, CPU", cpu_s, "s", 1.5, False
 
 
 def fill(home: Path) -> None:

@@ -15,7 +15,7 @@ SMALL: dict[str, dict[str, float]] = {
     "latency": {"RUNS": 1, "QUIET_S": 0.1},
     "controller_costs": {"JOBS": 3, "IDLE_S": 0.3, "SETTLE_S": 0.1, "DRAIN_LIMIT_S": 60.0},
 }
-ROWS = {"start-up": 2, "latency": 2, "throughput": 3, "idle": 1}
+ROWS = {"start-up": 4, "latency": 2, "throughput": 3, "idle": 1}
 
 
 @pytest.fixture
