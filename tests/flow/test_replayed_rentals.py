@@ -26,6 +26,7 @@ from cloudwhale.planning.planner import Policies
 from cloudwhale.settings import Settings
 from cloudwhale.simulation.cloud import Shelf
 from cloudwhale.simulation.stage import Stage
+from cloudwhale.spi.errors import SettingsError
 from cloudwhale.spi.renting import Rent as RentPolicy
 from cloudwhale.spi.renting import RentalPlan, RentalProblem
 from cloudwhale.spi.store import Store
@@ -136,6 +137,15 @@ def test_a_round_without_answers_is_solved_again() -> None:
     stage = a_life(Spendthrift)
     (stored, *_) = rounds_of(stage)
     assert plan_again(stage.scenery.store, stored.but(answers="")) != stored.plan
+
+
+def test_a_policy_that_is_gone_is_needed_only_where_it_is_asked_again() -> None:
+    stage = a_life(OneEach)
+    (stored, *_) = rounds_of(stage)
+    gone = stored.but(rent="sold")
+    assert plan_again(stage.scenery.store, gone) == stored.plan
+    with pytest.raises(SettingsError, match="no rent called 'sold'"):
+        made_again(stage.scenery.store, gone, resolve=True)
 
 
 def replayed(tmp_path: Path, rent: Callable[[], RentPolicy], *, resolve: bool) -> ReplayResult:
