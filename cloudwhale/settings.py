@@ -11,7 +11,7 @@ import stat
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias, cast
+from typing import Annotated, Any, TypeAlias
 
 from pydantic import AfterValidator, Field, ValidationError
 
@@ -235,9 +235,10 @@ def _read(file: Path) -> dict[str, Any]:
 
 def _beside(file: Path, key: str, value: Any) -> Any:
     """Return a value; the files that a settings file names lie beside it."""
+    names: Any = value  # of a list that the file gave, nothing is known
     if key != "prices" or not isinstance(value, list):
         return value
-    return [_path_beside(file, name) for name in cast("list[Any]", value)]
+    return [_path_beside(file, name) for name in names]
 
 
 def _path_beside(file: Path, name: Any) -> Any:

@@ -28,6 +28,8 @@ class Web:
     """By path; with `?pageToken=…` where the request has one."""
     asked: list[str] = field(default_factory=list[str])
     headers: list[Mapping[str, str]] = field(default_factory=list[Mapping[str, str]])
+    headers_of: dict[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
+    """Headers that an answer has besides, by path."""
     url: str = ""
 
     def serve(self, path: str, body: str | bytes, **fields: bool | int) -> None:
@@ -53,6 +55,8 @@ def serving() -> Iterator[Web]:
             self.send_response(page.status)
             if page.packed:
                 self.send_header("Content-Encoding", "gzip")
+            for header, value in web.headers_of.get(name, {}).items():
+                self.send_header(header, value)
             self.send_header("Content-Length", str(len(body) + 100 * page.breaks_off))
             self.end_headers()
             self.wfile.write(body)

@@ -10,6 +10,7 @@ from small_web import Web, serving
 
 from cloudwhale.spi.errors import Denied, Unreachable
 from cloudwhale.spi.prices import Listing, Reading, Shape
+from cloudwhale_providers.prices import gcp_live
 from cloudwhale_providers.prices.gcp import HAZARD_PER_H, GcpPrices, quota
 from cloudwhale_providers.prices.gcp_billing import Part, machine_usd_h, parts
 from cloudwhale_providers.prices.gcp_live import GcpSources
@@ -250,4 +251,6 @@ def test_machines_count_against_gpus_or_else_cpus(shape: Shape, group: str, unit
 
 def test_a_key_of_the_environment_is_used(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOOGLE_API_KEY", "from-there")
-    assert GcpPrices()._sources.api_key == "from-there"
+    monkeypatch.setattr(gcp_live.GcpSources.__init__, "__defaults__", (web.url, web.url, ""))
+    GcpPrices().read((US,), NOW, lambda words: None)
+    assert {headers["X-Goog-Api-Key"] for headers in web.headers} == {"from-there"}

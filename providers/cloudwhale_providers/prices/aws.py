@@ -6,12 +6,15 @@ up in about two minutes with GPUs, and the agent is fetched in another; bare met
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from cloudwhale.model.units import Instant, MicroUsd, Seconds, micro_usd
 from cloudwhale.spi.prices import Listing, Market, Reading, Shape, Terms, Told
-from cloudwhale_providers.prices.aws_live import AwsSources, read
 from cloudwhale_providers.prices.regions import meant
 from cloudwhale_providers.prices.snapshot import shipped
+
+if TYPE_CHECKING:
+    from cloudwhale_providers.prices.aws_live import AwsSources
 
 NOTICE_S: Seconds = 120.0  # EC2 User Guide, spot-instance-termination-notices
 BILLING_STEP_S: Seconds = 1.0  # Linux but SUSE: re:Post, "EC2 billing for partial hours"
@@ -49,8 +52,8 @@ REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-[0-9]")
 class AwsPrices:
     """See PriceList."""
 
-    def __init__(self, sources: AwsSources | None = None) -> None:
-        self._sources = sources or AwsSources()
+    def __init__(self, sources: "AwsSources | None" = None) -> None:
+        self._sources = sources
 
     def shipped(self) -> Sequence[Listing]:
         """See PriceList."""
@@ -58,9 +61,11 @@ class AwsPrices:
 
     def read(self, regions: Sequence[str], now: Instant, told: Told) -> Reading:
         """See PriceList."""
+        from cloudwhale_providers.prices.aws_live import AwsSources, read  # and with it the web
+
         known = {(one.shape.type, one.region): one for one in self.shipped()}
         asked = meant(regions, "aws", (region for _, region in known), REGION)
-        return read(self._sources, asked, known, now, told)
+        return read(self._sources or AwsSources(), asked, known, now, told)
 
     def terms(self, shape: Shape, region: str, market: Market) -> Terms:
         """See PriceList."""

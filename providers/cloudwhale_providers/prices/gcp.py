@@ -6,12 +6,15 @@ Boot times are assumptions until machines were measured.
 import os
 import re
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from cloudwhale.model.units import Instant, MicroUsd, Seconds, micro_usd
 from cloudwhale.spi.prices import Listing, Market, Reading, Shape, Terms, Told
-from cloudwhale_providers.prices.gcp_live import KEY_NAME, GcpSources, read
 from cloudwhale_providers.prices.regions import meant
 from cloudwhale_providers.prices.snapshot import shipped
+
+if TYPE_CHECKING:
+    from cloudwhale_providers.prices.gcp_live import GcpSources
 
 NOTICE_S: Seconds = 30.0  # Compute Engine docs, instances/spot: best effort, 30 seconds
 BILLING_STEP_S: Seconds = 1.0
@@ -59,8 +62,8 @@ REGION = re.compile(r"[a-z]+-[a-z]+[0-9]+")
 class GcpPrices:
     """See PriceList."""
 
-    def __init__(self, sources: GcpSources | None = None) -> None:
-        self._sources = sources or GcpSources(api_key=os.environ.get(KEY_NAME, ""))
+    def __init__(self, sources: "GcpSources | None" = None) -> None:
+        self._sources = sources
 
     def shipped(self) -> Sequence[Listing]:
         """See PriceList."""
@@ -68,9 +71,12 @@ class GcpPrices:
 
     def read(self, regions: Sequence[str], now: Instant, told: Told) -> Reading:
         """See PriceList."""
+        from cloudwhale_providers.prices.gcp_live import KEY_NAME, GcpSources, read  # and the web
+
+        sources = self._sources or GcpSources(api_key=os.environ.get(KEY_NAME, ""))
         known = {(one.shape.type, one.region): one for one in self.shipped()}
         asked = meant(regions, "gcp", (region for _, region in known), REGION)
-        return read(self._sources, asked, known, now, told)
+        return read(sources, asked, known, now, told)
 
     def terms(self, shape: Shape, region: str, market: Market) -> Terms:
         """See PriceList."""
