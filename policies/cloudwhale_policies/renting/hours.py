@@ -114,6 +114,8 @@ class Programme:
 
     def add(self, kind: int, lots: Lots) -> bool:
         """Let lots run on a kind, beside those that may already; return whether any is new."""
+        if not len(lots):
+            return False
         known = self.blocks.get(kind)
         if known is not None:
             lots = np.union1d(known.lots, lots)
@@ -159,6 +161,8 @@ class Programme:
         import highspy
 
         blocks = list(self.blocks.values())
+        if not blocks:
+            return False
         solver = quiet_solver()
         solver.setOptionValue("threads", 1)
         model, rows = self.model(blocks)
