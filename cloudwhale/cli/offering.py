@@ -98,13 +98,11 @@ def _own(question: Asked, now: Instant) -> tuple[Sequence[Free], list[str]]:
 
 
 def _notes(wanted: Wanted, question: Asked, known: Catalogue, found: Found) -> Sequence[str]:
-    said: list[str] = []
-    if question.reference is not None:
-        said.append(
-            f"useful: USD for what an {question.reference} does in an hour, disk and address "
-            f"included, on spot also what is done again by a job that saves every "
-            f"{EVERY_S / 60:.0f} min."
-        )
+    what = f"what one {question.reference} does in an hour" if question.reference else "an hour"
+    said = [
+        f"useful: USD for {what}, disk and address included, on spot also what is done again by a "
+        f"job that saves every {EVERY_S / 60:.0f} min."
+    ]
     if wanted.words.asks_for_no_machine:
         said.append("Machines without GPUs: `cloudwhale offers --cpu 8`.")
     said += [_kept_out(found)] * bool(found.kept_out)

@@ -75,6 +75,8 @@ class Terms(NamedTuple):
     quota: str = ""
     """The quota that a machine counts against, `aws/us-east-1/spot/G`; empty: none is known."""
     quota_units: float = 0.0
+    is_sold: bool = True
+    """Whether it can be had in this market at all: some types have a price there and are not."""
 
 
 Told = Callable[[str], None]

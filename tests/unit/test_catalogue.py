@@ -16,7 +16,7 @@ from cloudwhale.model.units import MicroUsd, micro_usd
 from cloudwhale.settings import Settings
 from cloudwhale.spi.errors import SettingsError
 from cloudwhale.spi.listings import written
-from cloudwhale.spi.prices import Listing
+from cloudwhale.spi.prices import Listing, Market, Shape, Terms
 
 SHIPPED = [a_listing(region=region) for region in ("us-east-1", "eu-west-1")]
 
@@ -78,6 +78,15 @@ def test_zones_may_have_spot_prices_of_their_own() -> None:
     found = by_id(offers_of([a_listing(on_demand=None, spot=spot, zones=("a", "b"))], {}))
     assert [offer.price_usd_h for offer in found.values()] == [300_000, 450_000]
     assert {offer.cap_usd_h for offer in found.values()} == {None}, "nobody bounds it"
+
+
+def test_a_type_that_is_not_sold_in_a_market_is_not_offered_there() -> None:
+    class Sold(FakePrices):
+        def terms(self, shape: Shape, region: str, market: Market) -> Terms:
+            return super().terms(shape, region, market)._replace(is_sold=market == "spot")
+
+    [offer] = offers_of([a_listing()], {"aws": Sold([])})
+    assert (offer.market, offer.cap_usd_h) == ("spot", 1_000_000)
 
 
 def test_a_driver_shows_less_than_the_nominal_memory() -> None:

@@ -249,6 +249,18 @@ def test_machines_count_against_gpus_or_else_cpus(shape: Shape, group: str, unit
     assert (terms.quota, terms.notice_s) == (f"gcp/{US}/spot/{group}", 30.0)
 
 
+@pytest.mark.parametrize(
+    ("name", "sold"),
+    [("a3-highgpu-1g", False), ("a3-highgpu-8g", True), ("a3-ultragpu-8g", False),
+     ("a4-highgpu-8g", False), ("a2-highgpu-1g", True), ("g2-standard-4", True)],
+)  # fmt: skip
+def test_some_types_are_had_as_spot_alone(name: str, sold: bool) -> None:
+    shape = Shape("gcp", name, "H100-80GB", 1, 80.0, 26.0, 234.0)
+    cloud = GcpPrices(GcpSources())
+    assert cloud.terms(shape, US, "on-demand").is_sold == sold
+    assert cloud.terms(shape, US, "spot").is_sold
+
+
 def test_a_key_of_the_environment_is_used(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOOGLE_API_KEY", "from-there")
     monkeypatch.setattr(gcp_live.GcpSources.__init__, "__defaults__", (web.url, web.url, ""))

@@ -32,6 +32,8 @@ def offers_of(listings: Iterable[Listing], lists: Mapping[str, PriceList]) -> It
             if price is None:
                 continue
             terms = _terms(prices, listing, market)
+            if not terms.is_sold:
+                continue
             key = (listing.shape, terms.disk_gib, terms.memory_share, market)
             if key not in firsts:
                 other = firsts.get((*key[:3], "on-demand"))

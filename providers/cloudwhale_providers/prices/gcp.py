@@ -55,6 +55,9 @@ ACCELERATORS: Mapping[str, str] = {
 """Metrics of `regions.get`; from H100 on, families of the Cloud Quotas API."""
 
 
+SPOT_ALONE = re.compile(r"a3-highgpu-[124]g|a3-ultragpu|a4")
+"""Compute Engine docs, accelerator-optimized machines: A3 with fewer than 8 GPUs, A3 Ultra and A4
+are had as spot, by flex-start or by reservation, and not on demand whenever they are wanted."""
 REGION = re.compile(r"[a-z]+-[a-z]+[0-9]+")
 """What regions are called."""
 
@@ -92,6 +95,7 @@ class GcpPrices:
             egress_usd_gb=EGRESS_AUSTRALIA_USD_GB if "australia" in region else EGRESS_USD_GB,
             quota=f"gcp/{region}/{market}/{group}",
             quota_units=units,
+            is_sold=market == "spot" or SPOT_ALONE.match(shape.type) is None,
         )
 
     def cap(self, listing: Listing, market: Market) -> MicroUsd | None:
