@@ -26,6 +26,7 @@ finally:
     [
         (("--help",), "typer"),
         (("ps",), "sqlalchemy"),
+        (("offers",), "cloudwhale.control.catalogue"),
         (("submit", "job.yaml"), "cloudwhale.control.store.sql"),
         (("run", "-y", "job.yaml"), "cloudwhale.control.controller"),
     ],

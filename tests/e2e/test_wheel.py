@@ -115,3 +115,14 @@ def test_it_runs_the_smallest_job_away_from_the_source_tree(installed: Installed
     assert (job["name"], job["state"]) == ("hello", "completed")
     assert receipt["interruptions"] == 0
     assert float(receipt["spent_usd"]) == 0
+
+
+def test_it_knows_prices_without_a_network(installed: Installed) -> None:
+    done = run(
+        installed.bin / "cloudwhale", "offers", "--gpu", "A100:2", "--json",
+        cwd=installed.folder, CLOUDWHALE_HOME=str(installed.folder / "home"),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    offers = json.loads(done.stdout)["offers"]
+    assert {offer["provider"] for offer in offers} == {"aws", "gcp"}
+    assert all(offer["gpus"] >= 2 and offer["price_usd_h"] > 0 for offer in offers)

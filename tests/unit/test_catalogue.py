@@ -183,6 +183,12 @@ def test_kept_prices_that_cannot_be_read_are_set_aside_and_told(
     assert "cannot be used" not in " ".join(opened(home).notes), "it is looked at once"
 
 
+def test_kept_prices_that_the_system_does_not_give_stay_where_they_are(home: Path) -> None:
+    (folder(home) / "aws.csv").mkdir(parents=True)
+    assert "Is a directory" in opened(home).notes[0]
+    assert (folder(home) / "aws.csv").is_dir()
+
+
 # -- your own ----------------------------------------------------------------------------------
 
 

@@ -224,6 +224,24 @@ def test_an_unknown_provider_is_named() -> None:
         update_catalog(Wanted((), ("azure",), as_json=False))
 
 
+def test_a_person_sees_what_is_being_read_when_it_takes_longer_than_a_glance(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    screen = io.StringIO()
+    monkeypatch.setattr(updating, "is_terminal", lambda stream: True)
+    monkeypatch.setattr(
+        updating, "console_on", lambda stream: Console(file=screen, force_terminal=True, width=80)
+    )
+    with updating.Working() as working:
+        working.told("prices of us-east-1")
+    assert screen.getvalue() == "", "not at once"
+    monkeypatch.setattr(updating, "QUIET_S", 0.0)
+    with updating.Working() as working:
+        working.told("prices of us-east-1")
+        working.told("prices of us-east-2")
+    assert "prices of us-east-2" in screen.getvalue()
+
+
 # -- completion ----------------------------------------------------------------------------------
 
 

@@ -76,8 +76,11 @@ def keep(home: Path, cloud: str, listings: Sequence[Listing], now: Instant) -> P
 
 
 def _set_aside(file: Path, error: Exception) -> str:
-    """Rename what cannot be read, so that it is looked at once; say why."""
-    aside = file.with_suffix(".csv.unreadable")
+    """Rename what is wrong, so that it is looked at once; say why.
+
+    What the system does not let us read may be well, and stays where it is.
+    """
+    aside = file if isinstance(error, OSError) else file.with_suffix(".csv.unreadable")
     try:
         file.replace(aside)
     except OSError:
