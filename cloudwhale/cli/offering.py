@@ -17,7 +17,7 @@ from cloudwhale.model.units import Instant
 from cloudwhale.planning.fit import refused
 from cloudwhale.planning.inventory import Free, free_capacity
 from cloudwhale.planning.plausible import DAY_S
-from cloudwhale.planning.searching import EVERY_S, Asked, Found, folded, search
+from cloudwhale.planning.searching import EVERY_S, Asked, Found, search
 from cloudwhale.reporting.offers import Shown, offer_keys, offers_sheet, own_keys
 from cloudwhale.settings import Settings
 from cloudwhale.spi.errors import NothingCanRunIt, StoreUnusable
@@ -79,7 +79,7 @@ def _draw(paper: Paper, shown: Shown) -> None:
 
 def _shown(wanted: Wanted, found: Found, settings: Settings, now: Instant) -> Shown:
     most = wanted.limit if wanted.limit is not None or wanted.as_json else ROWS
-    rows, whole = folded(found.hits, most)
+    rows, whole = found.hits[:most], len(found.hits)
     more = [f"{whole - len(rows):,} more: `--limit {whole}` shows all."] * (whole > len(rows))
     return Shown((), rows, now, settings.catalogue_max_age_days * DAY_S, tuple(more))
 

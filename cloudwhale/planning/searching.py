@@ -2,11 +2,10 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from itertools import islice
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from cloudwhale.model import gpus
@@ -48,13 +47,15 @@ class Asked:
 
 
 class Hit(NamedTuple):
-    """An offer that has it."""
+    """Offers that have it: of one type and price in one region, which differ in the zone alone."""
 
     useful_usd_h: float
     """Expected dollars for what one hour of work on the reference takes, extras included."""
     id: str
     """Of the offer; two that cost the same stand in its order."""
     offer: Offer
+    """The first of them by id."""
+    zones: tuple[str, ...]
     speed: float = 1.0
     """Beside the reference."""
     lasting: float = 1.0
@@ -84,7 +85,6 @@ def search(offers: Iterable[Offer], asked: Asked, limits: Limits = NO_LIMITS) ->
     most = math.inf if limits.max_price_usd_h is None else limits.max_price_usd_h
     dear = 0
     verdicts: dict[object, _Verdict] = {}
-    found: list[tuple[float, str, Offer, float, float]] = []
     for offer in offers:
         facts = offer.facts
         key = (id(facts), offer.region, offer.market, offer.hazard_per_h, offer.boot_s)
@@ -96,20 +96,23 @@ def search(offers: Iterable[Offer], asked: Asked, limits: Limits = NO_LIMITS) ->
             verdict.missed(offer)
             continue
         price_usd_h = price + offer.extras_usd_h
+        alike = verdict.priced.get(price_usd_h)
         if price_usd_h > most:
             dear += 1
-            continue
-        cost = price_usd_h / verdict.useful
-        found.append((cost, offer.id, offer, verdict.speed, verdict.lasting))
-    found.sort(key=_COST_THEN_ID)
+        elif alike is None:
+            verdict.priced[price_usd_h] = [offer]
+        else:
+            alike.append(offer)
+    hits = [hit for verdict in verdicts.values() for hit in verdict.hits()]
     counts, nearest = _told(verdicts.values())
     counts["max_price_usd_h"] += dear
     kept_out = {name: counts.pop(name) for name in LIMIT_NAMES if counts[name]}
     near = (None, None) if nearest is None else (nearest.refusal, nearest.first)
-    return Found(tuple(map(Hit._make, found)), +counts, kept_out, *near)
+    return Found(tuple(sorted(hits, key=_COST_THEN_ID)), +counts, kept_out, *near)
 
 
 _COST_THEN_ID = itemgetter(0, 1)
+_ID = attrgetter("id")
 
 
 @dataclass(slots=True)
@@ -128,6 +131,18 @@ class _Verdict:
     misses: int = 0
     first: str = ""
     """Id of the first that was missed."""
+    priced: dict[int, list[Offer]] = field(default_factory=dict[int, list[Offer]])
+    """Those that have it, by price with extras."""
+
+    def hits(self) -> Iterator[Hit]:
+        """Yield what has been found at each price."""
+        for price_usd_h, offers in self.priced.items():
+            if len(offers) > 1:
+                offers.sort(key=_ID)
+            first = offers[0]
+            zones = tuple([offer.zone for offer in offers])
+            cost = price_usd_h / self.useful
+            yield Hit(cost, first.id, first, zones, self.speed, self.lasting)
 
     def missed(self, offer: Offer) -> None:
         """Count an offer that is no hit."""
@@ -223,30 +238,3 @@ class _Judge:
             risk = Risk(hazard, EVERY_S, SAVE_HOLDS_S, offer.boot_s + RESTORES_S)
             self._risks[key] = max(1e-9, useful_share(WORK_S, risk))
         return self._risks[key]
-
-
-# -- alike but for the zone --------------------------------------------------------------------
-
-
-class Row(NamedTuple):
-    """Offers of one type in one region that differ in nothing but the zone."""
-
-    hit: Hit
-    zones: tuple[str, ...]
-
-
-def folded(hits: Iterable[Hit], most: int | None = None) -> tuple[Sequence[Row], int]:
-    """Return the first rows, and how many there are; zones that are alike stand in one row."""
-    rows: dict[tuple[str, str, str, str, float], tuple[Hit, list[str]]] = {}
-    for hit in hits:
-        offer = hit.offer
-        key = (
-            offer.provider, offer.type or offer.id, offer.region, offer.market, hit.useful_usd_h,
-        )  # fmt: skip
-        known = rows.get(key)
-        if known is None:
-            rows[key] = (hit, [offer.zone])
-        else:
-            known[1].append(offer.zone)
-    kept = list(rows.values()) if most is None else list(islice(rows.values(), most))
-    return [Row(hit, tuple(zones)) for hit, zones in kept], len(rows)

@@ -12,7 +12,7 @@ from cloudwhale.model.node import Device, Facts
 from cloudwhale.model.offer import Offer
 from cloudwhale.model.units import Instant, Seconds, usd
 from cloudwhale.planning.inventory import DUST, Free
-from cloudwhale.planning.searching import Row
+from cloudwhale.planning.searching import Hit
 from cloudwhale.reporting.figures import DAY_S, NOTHING, counted, plain, span
 from cloudwhale.reporting.sheet import Cell, Column, Sheet, Tone, cells
 
@@ -32,7 +32,7 @@ class Shown:
 
     own: Sequence[Free]
     """Machines of ours that have it free now."""
-    rows: Sequence[Row]
+    rows: Sequence[Hit]
     now: Instant
     max_age_s: Seconds
     """Older prices are pointed at."""
@@ -57,7 +57,7 @@ def offers_sheet(shown: Shown) -> Sheet:
     )
     rows = [_own_row(free) for free in shown.own]
     rows += [_rented_row(row, shown) for row in shown.rows]
-    guessed = any(row.hit.offer.estimated for row in shown.rows)
+    guessed = any(row.offer.estimated for row in shown.rows)
     asides = (f"{ESTIMATE}: estimated from other prices.",) if guessed else ()
     return Sheet(columns, tuple(rows), notes=tuple(shown.notes), asides=asides)
 
@@ -72,14 +72,14 @@ def _own_row(free: Free) -> tuple[Cell, ...]:
     )  # fmt: skip
 
 
-def _rented_row(row: Row, shown: Shown) -> tuple[Cell, ...]:
-    offer = row.hit.offer
+def _rented_row(row: Hit, shown: Shown) -> tuple[Cell, ...]:
+    offer = row.offer
     facts = offer.facts
     said = NOTHING if offer.price_usd_h is None else price(usd(offer.price_usd_h))
     return cells(
         offer.id, _gpus(facts.devices), plain(facts.cpu), plain(facts.memory_gib),
         said, f"{ESTIMATE if offer.estimated else ''}{said}",
-        price(Decimal(row.hit.useful_usd_h)), offer.market, _hazard(offer),
+        price(Decimal(row.useful_usd_h)), offer.market, _hazard(offer),
         _age(offer, shown), _available(row), "estimate" if offer.estimated else "",
     )  # fmt: skip
 
@@ -113,9 +113,9 @@ def _age(offer: Offer, shown: Shown) -> Cell:
     return Cell(text, "warn" if age_s > shown.max_age_s else "plain")
 
 
-def _available(row: Row) -> str:
+def _available(row: Hit) -> str:
     """Say in how many zones it can be had, and how many at once where that is known."""
-    offer = row.hit.offer
+    offer = row.offer
     at_once = "" if offer.capacity is None else f"{offer.capacity} at once, "
     if row.zones == (offer.region,):
         return f"{at_once}any zone"
@@ -141,9 +141,9 @@ def own_keys(free: Free) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def offer_keys(row: Row, now: Instant) -> dict[str, Any]:
+def offer_keys(row: Hit, now: Instant) -> dict[str, Any]:
     """Return a row of offers as `--json` shows it."""
-    offer = row.hit.offer
+    offer = row.offer
     return {
         "id": offer.id, "provider": offer.provider, "type": offer.type, "region": offer.region,
         "zone": offer.zone, "zones": list(row.zones), "market": offer.market,
@@ -151,7 +151,7 @@ def offer_keys(row: Row, now: Instant) -> dict[str, Any]:
         "price_usd_h": None if offer.price_usd_h is None else usd(offer.price_usd_h),
         "extras_usd_h": usd(offer.extras_usd_h),
         "cap_usd_h": None if offer.cap_usd_h is None else usd(offer.cap_usd_h),
-        "useful_usd_h": round(row.hit.useful_usd_h, 6), "speed": round(row.hit.speed, 4),
+        "useful_usd_h": round(row.useful_usd_h, 6), "speed": round(row.speed, 4),
         "hazard_per_h": offer.hazard_per_h, "boot_s": offer.boot_s, "notice_s": offer.notice_s,
         "capacity": offer.capacity, "quota": offer.quota or None,
         "priced_at": None if offer.priced_at is None else iso(offer.priced_at),

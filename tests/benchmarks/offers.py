@@ -33,7 +33,7 @@ from cloudwhale.model.offer import Offer
 from cloudwhale.model.units import MicroUsd
 from cloudwhale.planning.allowing import Limits
 from cloudwhale.planning.plausible import DAY_S, plausible, possible
-from cloudwhale.planning.searching import folded, search
+from cloudwhale.planning.searching import search
 from cloudwhale.spi.listings import Origin, read, written
 from cloudwhale.spi.prices import Listing, Price, Shape
 
@@ -122,7 +122,7 @@ def judged(listings: Sequence[Listing]) -> Sequence[Listing]:
 
 def answered(offers: Sequence[Offer], words: Words) -> int:
     """Answer a question as the command does; return the number of rows."""
-    return folded(search(offers, asked(words), LIMITS).hits, 20)[1]
+    return len(search(offers, asked(words), LIMITS).hits)
 
 
 def measure(home: Path, rows: int = ROWS) -> Iterator[tuple[str, list[float], str, float, bool]]:

@@ -21,7 +21,7 @@ from cloudwhale.control.catalogue.asking import Words, asked
 from cloudwhale.control.catalogue.listed import offers_of
 from cloudwhale.model.job import JobState
 from cloudwhale.planning.inventory import free_capacity
-from cloudwhale.planning.searching import folded, search
+from cloudwhale.planning.searching import search
 from cloudwhale.reporting.drawn import show
 from cloudwhale.reporting.offers import Shown, offer_keys, offers_sheet, own_keys
 from cloudwhale.reporting.sheet import plain_lines
@@ -138,7 +138,7 @@ def shown(notes: tuple[str, ...] = ()) -> Shown:
     )
     own = free_capacity([node], [job])["desk"]
     hits = search(offers_of(LISTINGS, {"aws": FakePrices([])}), asked(Words())).hits
-    return Shown((own,), folded(hits)[0], NOW, 30 * DAY_S, notes)
+    return Shown((own,), hits, NOW, 30 * DAY_S, notes)
 
 
 def drawn(width: int) -> list[str]:

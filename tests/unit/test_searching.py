@@ -11,7 +11,7 @@ from cloudwhale.model import gpus
 from cloudwhale.model.offer import Offer
 from cloudwhale.model.units import micro_usd
 from cloudwhale.planning.allowing import Limits, allowed
-from cloudwhale.planning.searching import Found, folded, search
+from cloudwhale.planning.searching import Found, search
 from cloudwhale.spi.errors import SettingsError
 from cloudwhale.spi.prices import Listing, Shape
 
@@ -53,7 +53,7 @@ def ask(limits: Limits | None = None, /, **words: object) -> Found:
         ({"gpu": "8"}, ["p5 on-demand"]),
         ({"cpu": "24", "regions": ("us-east1",)}, ["a2-2g spot", "a2-2g on-demand"]),
         ({"cpu": "8", "memory": "24GiB", "providers": ("aws",)},
-         ["m7i.2xlarge on-demand", "m7i.2xlarge on-demand", "p5 on-demand"]),
+         ["m7i.2xlarge on-demand", "p5 on-demand"]),
         ({"gpu": "1", "regions": ("gcp/us-*",)}, ["a2-2g spot", "a2-2g on-demand"]),
     ],
 )  # fmt: skip
@@ -131,15 +131,16 @@ def test_limits_leave_the_same_here_as_for_the_planner() -> None:
                   region=f"r{rng.randrange(4)}", on_demand=rng.uniform(0.5, 9), spot=0.4)
         for _ in range(80)
     ]  # fmt: skip
-    market = [offer.but(id=str(number)) for number, offer in enumerate(offers(*listings))]
+    market = [offer.but(zone=str(number)) for number, offer in enumerate(offers(*listings))]
     for _ in range(20):
         limits = Limits(
             regions=rng.choice(((), ("r1",), ("aws/r*", "r2"))),
             never=rng.choice(((), ("t1", "gcp/t2"), ("t*",))),
             max_price_usd_h=rng.choice((None, micro_usd(4))),
         )
-        mine = {hit.id for hit in search(market, asked(Words(gpu="1")), limits).hits}
-        assert mine == {offer.id for offer in allowed(market, limits).offers}
+        hits = search(market, asked(Words(gpu="1")), limits).hits
+        mine = {zone for hit in hits for zone in hit.zones}
+        assert mine == {offer.zone for offer in allowed(market, limits).offers}
 
 
 def test_the_order_is_by_cost_and_then_by_id_whatever_comes_first() -> None:
@@ -151,19 +152,16 @@ def test_the_order_is_by_cost_and_then_by_id_whatever_comes_first() -> None:
 
 
 def test_zones_that_are_alike_stand_in_one_row() -> None:
-    rows, whole = folded(ask(cpu="8", providers=("aws",)).hits, 1)
-    assert whole == 2
-    assert [(row.hit.offer.type, row.zones) for row in rows] == [
-        ("m7i.2xlarge", ("us-east-1a", "us-east-1b"))
-    ]
+    first, *others = ask(cpu="8", providers=("aws",)).hits
+    assert len(others) == 1
+    assert (first.offer.type, first.zones) == ("m7i.2xlarge", ("us-east-1a", "us-east-1b"))
+    assert first.id == "aws/us-east-1a/m7i.2xlarge/on-demand"
 
 
 def test_zones_with_prices_of_their_own_do_not() -> None:
     by_zone = a_price(0.3, zones=(("a", micro_usd("0.3")), ("b", micro_usd("0.4"))))
     market = offers(a_listing(shape=L4, on_demand=None, spot=by_zone, zones=("a", "b")))
-    rows, whole = folded(search(market, asked(Words(gpu="L4"))).hits)
-    assert whole == 2
-    assert [row.zones for row in rows] == [("a",), ("b",)]
+    assert [hit.zones for hit in search(market, asked(Words(gpu="L4"))).hits] == [("a",), ("b",)]
 
 
 @pytest.mark.parametrize(
