@@ -71,6 +71,17 @@ def test_an_hour_of_work_is_counted_on_the_model_that_was_asked_for() -> None:
     assert spot.useful_usd_h == pytest.approx(3.01 / spot.lasting)
 
 
+@pytest.mark.parametrize(
+    ("words", "reference"),
+    [({"gpu": "H100,L4:1"}, "H100-80GB"), ({"gpu": "A100"}, "A100-40GB"), ({"gpu": "2"}, REFERENCE),
+     ({"cpu": "4"}, None), ({}, REFERENCE)],
+)  # fmt: skip
+def test_the_reference_is_the_first_model_that_is_asked_for(
+    words: dict[str, str], reference: str | None
+) -> None:
+    assert asked(Words(**words)).reference == reference  # type: ignore[arg-type]
+
+
 def test_a_faster_gpu_is_worth_more() -> None:
     by_type = {hit.offer.type: hit for hit in ask(market="on-demand").hits}
     speed = gpus.speed("L4", REFERENCE)

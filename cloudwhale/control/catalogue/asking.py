@@ -7,7 +7,6 @@ from typing import TypeVar
 from cloudwhale.control.intake.gpu import short_form
 from cloudwhale.control.intake.unfit import Unfit, shown
 from cloudwhale.control.intake.units import at_least, number, size
-from cloudwhale.model.gpus import MODELS
 from cloudwhale.model.job import GpuRequest, Resources
 from cloudwhale.planning.searching import Asked
 from cloudwhale.spi.errors import SettingsError
@@ -51,8 +50,7 @@ def asked(words: Words) -> Asked:
         memory_gib=None if words.memory is None else _option("--memory", _size, words.memory),
         disk_gib=None if words.disk is None else _option("--disk", _size, words.disk),
     )
-    models = gpu.models or (REFERENCE,)
-    reference = min(models, key=lambda name: MODELS[name].memory_gib) if gpu.count else None
+    reference = (*gpu.models, REFERENCE)[0] if gpu.count else None
     return Asked(wants, reference, tuple(words.regions), tuple(words.providers), words.market)
 
 
