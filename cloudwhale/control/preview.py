@@ -23,6 +23,12 @@ from cloudwhale.planning.releases import run_s
 
 MONEY = frozenset({Code.OVER_BUDGET, Code.SOFT_LINE, Code.WOULD_STRAND_STARTED_WORK})
 
+QUICKER = {"whale-rent": "greedy"}
+"""Policies that rent for no more jobs than another, and are done in a fraction of its time."""
+
+ASKED_OF = 300
+"""For more jobs than these it is not asked what 5 USD more would change: of so many, nothing."""
+
 _FATES = (p.Place, p.Hold, p.GiveUp, p.Park, p.Explain)
 Fate = p.Place | p.Hold | p.GiveUp | p.Park | p.Explain
 
@@ -56,7 +62,13 @@ def _trial(desk: desks.Desk, parts: Sequence[Part], now: Instant, supply: Supply
         offers=supply.offers,
         seed=desk.settings.seed,
     )
-    return Trial(world, tuple(jobs), tuple(parts), desks.policies(desk.settings, desk.clock))
+    settings = desk.settings
+    policies = desks.policies(settings, desk.clock)
+    quicker = QUICKER.get(settings.rent)
+    quick = policies
+    if quicker is not None:
+        quick = desks.policies(settings.but(rent=quicker), desk.clock)
+    return Trial(world, tuple(jobs), tuple(parts), policies, quick)
 
 
 def _as_jobs(part: Part, before: int, now: Instant) -> list[Job]:
@@ -90,6 +102,7 @@ class _Previewing:
         jobs = self._jobs()
         budgets = [part.budget for part in self.trial.parts if part.budget is not None]
         lacking = any(job.reason.code in MONEY for job in jobs)
+        few = len(jobs) <= ASKED_OF
         machines = self.rented.machines
         return Preview(
             jobs=jobs,
@@ -105,7 +118,7 @@ class _Previewing:
             one_each_usd=self.rented.one_each,
             worst_case_usd=MicroUsd(sum(one.worst for one in machines)),
             budget_usd=MicroUsd(sum(budgets)) if budgets else None,
-            more=more_of(self.trial, self.made) if lacking and budgets else None,
+            more=more_of(self.trial, self.made) if lacking and budgets and few else None,
             least_budget_usd=least_budgets(self.trial, self.made) if lacking else None,
             can_launch=supply.can_launch or not machines,
             is_simpler=self.rented.is_simpler,

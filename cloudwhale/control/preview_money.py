@@ -26,6 +26,7 @@ MONEY = frozenset({Code.OVER_BUDGET, Code.SOFT_LINE, Code.WOULD_STRAND_STARTED_W
 
 def more_of(trial: Trial, made: p.Plan) -> More:
     """Return what another 5 USD would change: asked by planning again with them."""
+    made = trial.as_asked(made)
     limits = {
         part.payer: MicroUsd(part.budget + ADDED)
         for part in trial.parts

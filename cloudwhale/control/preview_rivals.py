@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from cloudwhale.control.preview_machines import Seated, called
+from cloudwhale.control.preview_machines import Seated, called, rents_of
 from cloudwhale.control.preview_misses import nearest_miss
 from cloudwhale.control.previewed import Binding, Rival
 from cloudwhale.control.supply import Supply
@@ -42,7 +42,20 @@ class Choices:
     @cached_property
     def _stock(self) -> Stock | None:
         offers = self._supply.offers
-        return Stock(offers, self._trial.durations) if offers else None
+        if not offers:
+            return None
+        stock = Stock(offers, self._trial.durations)
+        # Together, as one by one it takes as long as the plan itself.
+        stock.look_at(
+            [*self._trial.jobs, *(job for one in self._freer.values() for *_, job in one)]
+        )
+        return stock
+
+    @cached_property
+    def _freer(self) -> Mapping[str, Sequence[tuple[str, str, Job]]]:
+        """Return, for each job that is rented for, it without one of its constraints each."""
+        rented = {name for step in rents_of(self._trial, self._made) for name in step.rental.jobs}
+        return {job.id: tuple(_relaxed(job)) for job in self._trial.jobs if job.id in rented}
 
     @cached_property
     def _barred(self) -> Stock | None:
@@ -85,12 +98,13 @@ class Choices:
 
     def runner_up(self, job: Job, seat: Seated) -> Rival | None:
         """Return the best place beside the one that was chosen for a job that is rented for."""
-        done_by = job.spec.deadline
-        for option in self._options(job):
+        if self._stock is None:
+            return None
+        for option in self._in_time(self._stock, job):
             offer = option.offer
             same = (offer.type, offer.market) == (seat.offer.type, seat.offer.market)
             ends_at = self._ends_at(option)
-            if (same and seat.alone) or (done_by is not None and ends_at > done_by):
+            if same and seat.alone:
                 continue
             return Rival(
                 where=called(offer),
@@ -169,7 +183,7 @@ class Choices:
         assert self._stock is not None
         if math.isinf(cost):
             return
-        for code, says, freer in _relaxed(job):
+        for code, says, freer in self._freer.get(job.id, ()):
             least = self._least(self._stock, freer, in_time=code != "deadline")
             if least < cost:
                 yield _binding(code, says, cost, least)
@@ -188,11 +202,21 @@ class Choices:
 
     def _least(self, stock: Stock, job: Job, *, in_time: bool) -> float:
         """Return the least that a machine for the job alone costs, in micro-dollars; infinity."""
-        done_by = job.spec.deadline if in_time else None
+        options = self._in_time(stock, job) if in_time else stock.options(job)
+        option = next(options, None)
+        return math.inf if option is None else float(option.cost)
+
+    def _in_time(self, stock: Stock, job: Job) -> Iterator[Option]:
+        """Yield what fits a job and would be done by its deadline, as surely as is asked for."""
+        deadline = job.spec.deadline
+        if deadline is None:
+            yield from stock.options(job)
+            return
+        late_s = stock.late_s(job)
         for option in stock.options(job):
-            if done_by is None or self._ends_at(option) <= done_by:
-                return float(option.cost)
-        return math.inf
+            took_s = option.offer.boot_s + float(late_s[stock.position[option.offer.id]])
+            if self._trial.world.now + took_s <= deadline:
+                yield option
 
     def _not_here(self, job: Job) -> Binding | None:
         spec = spec_of(job)

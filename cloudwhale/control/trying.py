@@ -12,6 +12,9 @@ from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.inventory import Free, free_capacity
 from cloudwhale.planning.planner import Policies, plan
 
+MANY = 60
+"""For more jobs than these, other budgets are tried with the quick policies."""
+
 
 @dataclass(frozen=True, slots=True)
 class Part:
@@ -33,6 +36,8 @@ class Trial:
     """In the order of their files."""
     parts: tuple[Part, ...]
     policies: Policies
+    quick: Policies
+    """What is asked about other budgets where there are many jobs: never better than `policies`."""
 
     def plan(self) -> p.Plan:
         """Return what the next round would do."""
@@ -43,7 +48,12 @@ class Trial:
         accounts = dict(self.world.accounts)
         for payer, limit in limits.items():
             accounts[payer] = accounts[payer].but(limit=limit)
-        return plan(replace(self.world, accounts=accounts), self.policies)
+        asked = self.quick if len(self.jobs) > MANY else self.policies
+        return plan(replace(self.world, accounts=accounts), asked)
+
+    def as_asked(self, made: p.Plan) -> p.Plan:
+        """Return the plan that other budgets are compared with: itself, or a quick one."""
+        return made if len(self.jobs) <= MANY else plan(self.world, self.quick)
 
     @cached_property
     def names(self) -> Mapping[str, str]:
