@@ -15,26 +15,45 @@ from rentals_offers import moves
 from cloudwhale.model.offer import Offer
 from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.problems import Purse, problem_of
-from cloudwhale.planning.shortlist import shortlist
+from cloudwhale.planning.shortlist import Moves, shortlist
 from cloudwhale.planning.stock import Stock
 from cloudwhale.spi.renting import RentalProblem
 
 
+class Market:
+    """All offers, and what it costs to move data to them: read once, used for every mix."""
+
+    def __init__(self, found: Sequence[Offer]) -> None:
+        self.offers = found
+        self.moves: Moves = moves(found, REGIONS)
+
+    def problem(self, tasks: Sequence[Task], seed: int = 0) -> RentalProblem:
+        """Return the problem; the offers that another beats in everything are dropped."""
+        return self._made(tasks, shortlist(self.offers, self.moves), seed)
+
+    def calm(self, tasks: Sequence[Task], one: RentalProblem) -> RentalProblem:
+        """Return a problem with the same kinds, of which none is ever taken away."""
+        kinds = {kind.offer for kind in one.kinds}
+        kept = [offer.but(hazard_per_h=0.0) for offer in self.offers if offer.id in kinds]
+        return self._made(tasks, sorted(kept, key=lambda offer: offer.id), one.seed)
+
+    def _made(self, tasks: Sequence[Task], kept: Sequence[Offer], seed: int) -> RentalProblem:
+        stock = Stock(kept, Durations({}))
+        plain = problem_of(stock, [task.job for task in tasks], 0.0, Purse(), seed)
+        region = {offer.id: offer.region for offer in kept}
+        there = [region[kind.offer] for kind in plain.kinds]
+        usd_gb = {
+            source: np.array([self.moves.price(source, place) for place in there])
+            for source in REGIONS
+        }
+        free = np.zeros(len(there))
+        extra = [task.data_gb * usd_gb[task.data] if task.data else free for task in tasks]
+        return replace(plain, extra_usd=np.array(extra))
+
+
 def problem(tasks: Sequence[Task], found: Sequence[Offer], seed: int = 0) -> RentalProblem:
-    """Return the problem; the offers that another beats in everything are dropped."""
-    prices = moves(found, REGIONS)
-    kept = shortlist(found, prices)
-    stock = Stock(kept, Durations({}))
-    plain = problem_of(stock, [task.job for task in tasks], 0.0, Purse(), seed)
-    region = {offer.id: offer.region for offer in kept}
-    there = [region[kind.offer] for kind in plain.kinds]
-    extra = np.array(
-        [
-            [task.data_gb * prices.price(task.data, place) if task.data else 0.0 for place in there]
-            for task in tasks
-        ]
-    )
-    return replace(plain, extra_usd=extra)
+    """Return the problem of a mix that is asked for once."""
+    return Market(found).problem(tasks, seed)
 
 
 def shape(one: RentalProblem) -> tuple[int, int, int]:
