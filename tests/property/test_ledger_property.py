@@ -1,5 +1,6 @@
 """No order of events makes reserved + spent exceed the limit; parts add up; more never hurts."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +16,7 @@ from cloudwhale.planning.ledger import (
     left,
     refusal,
     split,
+    split_below,
     worst_case,
 )
 
@@ -105,6 +107,33 @@ def test_parts_add_up_and_none_is_off_by_more_than_one(
     if total > 0:
         for name, part in parts.items():
             assert abs(part - amount * weights[name] / total) <= 1 + amount * 1e-9
+
+
+@given(
+    amount=amounts,
+    shares=st.lists(
+        st.tuples(st.floats(0, 1e6, allow_nan=False, allow_subnormal=False), amounts),
+        min_size=1,
+        max_size=8,
+    ),
+    free=st.booleans(),
+)
+def test_parts_below_a_most_add_up_and_who_has_room_takes_what_is_over(
+    amount: MicroUsd, shares: list[tuple[float, MicroUsd]], free: bool
+) -> None:
+    weights = {f"{number}": weight for number, (weight, _) in enumerate(shares)}
+    most = {f"{number}": limit for number, (_, limit) in enumerate(shares)}
+    if free:
+        del most["0"]
+    elif sum(most.values()) < amount:
+        with pytest.raises(ValueError, match="more than all may pay"):
+            split_below(amount, weights, most)
+        return
+    parts = split_below(amount, weights, most)
+    assert sum(parts.values()) == amount
+    assert all(0 <= part <= most.get(name, amount) for name, part in parts.items())
+    if all(part <= most.get(name, part) for name, part in split(amount, weights).items()):
+        assert parts == split(amount, weights)
 
 
 @given(price=amounts, seconds=st.floats(0, 1e7, allow_nan=False))
