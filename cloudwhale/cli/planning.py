@@ -51,7 +51,7 @@ def _planned(desk: Desk, sheaves: Sequence[Sheaf], *, always: bool) -> Preview:
     with Thinking(f"planning {counted(jobs, 'job')}"):
         if not always:
             made = preview(desk, parts, now)
-            if not any(job.state in ("impossible", "over-budget") for job in made.jobs):
+            if not any(job.state in CODES for job in made.jobs):
                 return made
         return preview(desk, parts, now, _supply(desk, now))
 

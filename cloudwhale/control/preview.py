@@ -4,9 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from cloudwhale.control import desk as desks
-from cloudwhale.control.preview_machines import Rented, rented
-from cloudwhale.control.preview_money import least_budgets, more_of
-from cloudwhale.control.preview_rivals import Choices
+from cloudwhale.control.preview_bindings import Bindings
+from cloudwhale.control.preview_deadlines import beyond_means, late_here, too_late
+from cloudwhale.control.preview_machines import Rented, Seated, rented
+from cloudwhale.control.preview_misses import miss
+from cloudwhale.control.preview_money import MONEY, is_lacking, least_budgets, more_of
+from cloudwhale.control.preview_places import Places
+from cloudwhale.control.preview_rivals import instead, runner_up
 from cloudwhale.control.previewed import Preview as Preview
 from cloudwhale.control.previewed import PreviewJob as PreviewJob
 from cloudwhale.control.previewed import Rival, State
@@ -20,8 +24,6 @@ from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.units import NOTHING, Instant, MicroUsd
 from cloudwhale.model.world import Account
 from cloudwhale.planning.releases import run_s
-
-MONEY = frozenset({Code.OVER_BUDGET, Code.SOFT_LINE, Code.WOULD_STRAND_STARTED_WORK})
 
 QUICKER = {"whale-rent": "greedy"}
 """Policies that rent for no more jobs than another, and are done in a fraction of its time."""
@@ -42,8 +44,8 @@ def preview(
     """
     trial = _trial(desk, parts, now, supply)
     made = trial.plan()
-    choices = Choices(trial, made, supply)
-    return _Previewing(trial, made, choices, rented(trial, made)).preview(supply)
+    places = Places(trial, made, supply)
+    return _Previewing(places, Bindings(places), rented(trial, made)).preview()
 
 
 def _trial(desk: desks.Desk, parts: Sequence[Part], now: Instant, supply: Supply) -> Trial:
@@ -93,22 +95,21 @@ def _as_jobs(part: Part, before: int, now: Instant) -> list[Job]:
 class _Previewing:
     """Puts together what a plan comes to for some jobs."""
 
-    trial: Trial
-    made: p.Plan
-    choices: Choices
+    places: Places
+    bindings: Bindings
     rented: Rented
 
-    def preview(self, supply: Supply) -> Preview:
-        jobs = self._jobs()
-        budgets = [part.budget for part in self.trial.parts if part.budget is not None]
-        lacking = any(job.reason.code in MONEY for job in jobs)
-        few = len(jobs) <= ASKED_OF
-        machines = self.rented.machines
+    def preview(self) -> Preview:
+        trial, made, supply = self.places.trial, self.places.made, self.places.supply
+        jobs, machines = self._jobs(trial, made), self.rented.machines
+        budgets = [part.budget for part in trial.parts if part.budget is not None]
+        lacking = is_lacking(trial, made)
+        asks = lacking and bool(budgets) and len(jobs) <= ASKED_OF
         return Preview(
             jobs=jobs,
             gives_way=tuple(
                 step.job
-                for step in self.made.steps
+                for step in made.steps
                 if isinstance(step, p.AskToStop) and step.wish == "give-way"
             ),
             machines=machines,
@@ -118,96 +119,86 @@ class _Previewing:
             one_each_usd=self.rented.one_each,
             worst_case_usd=MicroUsd(sum(one.worst for one in machines)),
             budget_usd=MicroUsd(sum(budgets)) if budgets else None,
-            more=more_of(self.trial, self.made) if lacking and budgets and few else None,
-            least_budget_usd=least_budgets(self.trial, self.made) if lacking else None,
+            more=more_of(trial, made) if asks else None,
+            least_budget_usd=least_budgets(trial, made) if lacking else None,
             can_launch=supply.can_launch or not machines,
             is_simpler=self.rented.is_simpler,
             prices=supply.notes,
-            made_at=self.trial.world.now,
+            made_at=trial.world.now,
         )
 
-    def _jobs(self) -> tuple[PreviewJob, ...]:
-        decisions = {decision.job: decision for decision in self.made.decisions}
-        fates = {step.job: step for step in self.made.steps if isinstance(step, _FATES)}
+    def _jobs(self, trial: Trial, made: p.Plan) -> tuple[PreviewJob, ...]:
+        decisions = {decision.job: decision for decision in made.decisions}
+        fates = {step.job: step for step in made.steps if isinstance(step, _FATES)}
         return tuple(
-            self._one(job, fates.get(job.id), decisions.get(job.id)) for job in self.trial.jobs
+            self._seated(job, seat)
+            if (seat := self.rented.seats.get(job.id)) is not None
+            else self._settled(job, fates[job.id], decisions.get(job.id))
+            for job in trial.jobs
         )
 
-    def _one(self, job: Job, fate: Fate | None, decision: p.Decision | None) -> PreviewJob:
-        seat = self.rented.seats.get(job.id)
-        reason = fate.reason if fate is not None else None
-        if seat is not None:
-            reason = seat.reason
-        assert reason is not None, "a round says something of every job that is new"
-        state = "rented" if seat is not None else self._state(job, fate)
-        made = PreviewJob(
+    def _line(self, job: Job, state: State, reason: Reason) -> PreviewJob:
+        return PreviewJob(
             name=job.spec.name,
             project=job.spec.project,
             state=state,
             node=None,
             devices=(),
             reason=reason,
-            expected=self.trial.durations.of(job.spec),
+            expected=self.places.trial.durations.of(job.spec),
             runner_up=None,
         )
-        if seat is not None:
-            return made.but(
-                **seat.fields,
-                runner_up=self.choices.runner_up(job, seat),
-                binding=self.choices.binding(job, seat),
-            )
-        if isinstance(fate, p.Place):
-            return self._here(made, job, fate, decision)
-        held_until = fate.until if isinstance(fate, p.Hold) else None
-        too_late = self._too_late(job, state)
-        if too_late is not None:
-            made = made.but(reason=too_late)
-        if state == "impossible" and (miss := self.choices.miss(job)) is not None:
-            made = made.but(reason=reason.but(says=f"{reason.says}; {miss}"))
-        return made.but(held_until=held_until, runner_up=self.choices.instead(job))
 
-    def _here(
-        self, made: PreviewJob, job: Job, fate: p.Place, decision: p.Decision | None
-    ) -> PreviewJob:
-        place = fate.placement
-        free = self.trial.empty[place.node]
-        now = self.trial.world.now
-        ends_at = now + run_s(job, place, free, self.trial.durations)
-        rivals = decision.rivals if decision is not None else ()
-        runner_up = self.choices.instead(job)
-        if rivals:
-            node, total = rivals[0].placement.node, rivals[0].total
-            runner_up = Rival(where=node, says=f"scores {total:.3f}")
-        here = made.but(
+    def _seated(self, job: Job, seat: Seated) -> PreviewJob:
+        return self._line(job, "rented", seat.reason).but(
+            **seat.fields,
+            runner_up=runner_up(self.places, job, seat),
+            binding=self.bindings.of(job),
+        )
+
+    def _settled(self, job: Job, fate: Fate, decision: p.Decision | None) -> PreviewJob:
+        if isinstance(fate, p.Place):
+            return self._here(job, fate, decision)
+        state, reason = self._left(job, fate)
+        held_until = fate.until if isinstance(fate, p.Hold) else None
+        return self._line(job, state, reason).but(
+            held_until=held_until, runner_up=instead(self.places, job)
+        )
+
+    def _here(self, job: Job, fate: p.Place, decision: p.Decision | None) -> PreviewJob:
+        place, trial = fate.placement, self.places.trial
+        now = trial.world.now
+        ends_at = now + run_s(job, place, trial.empty[place.node], trial.durations)
+        second = instead(self.places, job)
+        if decision is not None and decision.rivals:
+            rival = decision.rivals[0]
+            second = Rival(where=rival.placement.node, says=f"scores {rival.total:.3f}")
+        late = late_here(self.places, job, place.node, ends_at)
+        return self._line(job, "runs-now" if late is None else "too-late", late or fate.reason).but(
             node=place.node,
             devices=place.devices,
-            runner_up=runner_up,
+            runner_up=second,
             starts_at=now,
             ends_at=ends_at,
             cost=NOTHING,
         )
-        too_late = self._too_late(job, made.state)
-        return here if too_late is None else here.but(state="too-late", reason=too_late)
 
-    def _state(self, job: Job, fate: Fate | None) -> State:
-        if isinstance(fate, p.Place):
-            return "runs-now"
-        code = fate.reason.code if fate is not None else None
-        if code is Code.DEADLINE_PASSED or self._too_late(job, "waits") is not None:
-            return "too-late"
-        if isinstance(fate, p.Hold) or job.id in self.choices.at_home:
-            return "waits"
+    def _left(self, job: Job, fate: Fate) -> tuple[State, Reason]:
+        """Return what becomes of a job that gets no place, and why."""
+        reason, code = fate.reason, fate.reason.code
+        late = too_late(self.places, job)
+        if late is None and code in MONEY:
+            late = beyond_means(self.places, job)
+        if late is not None:
+            return "too-late", late
+        if code in (Code.DEADLINE_PASSED, Code.TOO_LATE):
+            return "too-late", reason
+        if isinstance(fate, p.Hold) or self.places.homes(job):
+            return "waits", reason
         if code in MONEY:
-            return "over-budget"
-        if code is Code.TOO_LATE:
-            return "too-late"
+            return "over-budget", reason
         if isinstance(fate, p.Explain) and code is not Code.NOTHING_FITS:
-            return "waits"
-        return "impossible"
-
-    def _too_late(self, job: Job, state: State) -> Reason | None:
-        """Return why nothing at all could have done a job by its deadline; None: something could.
-
-        Not of one whose length nobody knows: a guess refuses nothing.
-        """
-        return None if state == "impossible" else self.choices.too_late(job)
+            return "waits", reason
+        missing = miss(self.places, job)
+        says = reason.says if missing is None else f"{reason.says}; {missing}"
+        return "impossible", reason.but(says=says)

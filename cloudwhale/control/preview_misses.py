@@ -3,14 +3,29 @@
 from collections.abc import Iterator
 
 from cloudwhale.control.preview_machines import called
-from cloudwhale.model.job import JobSpec
+from cloudwhale.control.preview_places import Places
+from cloudwhale.model.job import Job, JobSpec
 from cloudwhale.model.offer import Offer
 from cloudwhale.planning.fit import could_ever_fit, model_suits
 from cloudwhale.planning.inventory import DUST
+from cloudwhale.planning.needs import spec_of
 from cloudwhale.planning.stock import Stock
 
 Lack = tuple[float, str]
 """How far off, as a part of what is asked, and that in words."""
+
+
+def miss(places: Places, job: Job) -> str | None:
+    """Return why nothing that could be rented fits a job; None: something does, or nothing is.
+
+    Names the setting that keeps out what would do, else what is lacking, by how much, and where.
+    """
+    if next(places.options(job), None) is not None:
+        return None
+    option = None if places.barred is None else next(places.barred.options(job), None)
+    if option is not None:
+        return f"`{places.bars(option)}` keeps out {called(option.offer)}, which would do"
+    return None if places.stock is None else nearest_miss(spec_of(job), places.stock)
 
 
 def nearest_miss(spec: JobSpec, stock: Stock) -> str:

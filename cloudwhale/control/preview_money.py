@@ -24,6 +24,11 @@ TRIED = (1.0, 1.05, 1.15, 1.4, 2.0)
 MONEY = frozenset({Code.OVER_BUDGET, Code.SOFT_LINE, Code.WOULD_STRAND_STARTED_WORK})
 
 
+def is_lacking(trial: Trial, made: p.Plan) -> bool:
+    """Say whether some job got no machine for want of money."""
+    return any(_lacking(trial, made, part.payer) for part in trial.parts)
+
+
 def more_of(trial: Trial, made: p.Plan) -> More:
     """Return what another 5 USD would change: asked by planning again with them."""
     made = trial.as_asked(made)

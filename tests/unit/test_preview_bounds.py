@@ -108,6 +108,31 @@ def test_a_length_that_is_guessed_refuses_nothing(desk: Desk) -> None:
     assert job.state == "runs-now" and job.expected.source == "nothing"
 
 
+def test_what_runs_here_and_too_late_is_told_what_would_be_in_time(tmp_path: Path) -> None:
+    desk = a_desk(tmp_path, devices=("1x T4 16GB",))
+    spec = a_gpu_job(deadline=NOW + 1.2 * HOUR)
+    job = only(looked(desk, spec, offers=[L4]))
+    assert (job.state, job.node) == ("too-late", "desk")
+    assert "after its deadline, on desk; aws l4 on-demand in east would be in time" in (
+        job.reason.says
+    )
+    assert only(looked(desk, spec.but(deadline=NOW + 9 * HOUR), offers=[L4])).state == "runs-now"
+
+
+def test_a_budget_goes_before_a_deadline(desk: Desk) -> None:
+    slow, fast = gpu_offer("slow", "0.2", "T4"), gpu_offer("fast", "30")
+    spec = a_gpu_job(deadline=NOW + 1.2 * HOUR)
+    job = only(looked(desk, spec, budget="5", offers=[slow, fast]))
+    assert (job.state, job.reason.code) == ("too-late", Code.TOO_LATE)
+    assert "aws fast on-demand in east is the cheapest that would be in time" in job.reason.says
+    assert only(looked(desk, spec, budget="500", offers=[slow, fast])).offer == "fast"
+
+
+def test_where_no_machine_at_all_is_paid_for_it_is_the_budget(desk: Desk) -> None:
+    spec = a_gpu_job(deadline=NOW + 1.2 * HOUR)
+    assert only(looked(desk, spec, budget="0.1", offers=[L4])).state == "over-budget"
+
+
 # -- what nothing has ------------------------------------------------------------------------
 
 
