@@ -8,7 +8,7 @@ really placed: the longest first, as early as they can, on one machine after ano
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 TIMES = 8
 """Deadlines of a kind that are looked at, evenly among all."""
+COUNTS = 4
+"""Times that jobs are counted and placed."""
+LOOSEST = 1.6
 ROUNDS = 4
 """Rounds that add rows to the programme, or kinds."""
 
@@ -52,6 +55,8 @@ class Part:
     start_usd: float
     windows: Sequence[tuple[Floats, float]]
     """What a job takes of each hour before a deadline, by lot, and how many hours that are."""
+    loose: float = 1.0
+    """So many hours were really used for each that the ways to count say."""
 
     @property
     def lots(self) -> list[int]:
@@ -143,28 +148,56 @@ def counted_plan(problem: RentalProblem, solve: Solve, how: str) -> RentalPlan:
 def counted_fleet(tables: Tables, solve: Solve) -> Fleet | None:
     """Return machines for all jobs by the counts that a solver finds; None: it finds none.
 
-    The budget is not asked. Quotas are kept; who finds no room by them is left out.
+    Where jobs do not lie as closely as the counts have it, that is told, and they are counted anew;
+    the cheapest fleet is taken. The budget is not asked. Quotas are kept; who finds no room by
+    them is left out.
     """
     problem = counting(tables)
-    counts = solve(problem) if problem.parts else None
-    if counts is None:
-        return None
-    yard, limits = Yard(tables), Limits(tables.problem)
+    yard, best = Yard(tables), None
+    for _ in range(COUNTS if problem.parts else 0):
+        counts = solve(problem)
+        if counts is None:
+            break
+        fleet, parts = _placed(yard, problem, counts)
+        if best is None or (len(fleet.left), fleet.usd) < (len(best.left), best.usd):
+            best = fleet
+        problem = replace(problem, parts=parts)
+    return best
+
+
+def _placed(yard: Yard, problem: Counting, counts: Floats) -> tuple[Fleet, Sequence[Part]]:
+    """Return machines for all jobs, and the parts with how closely jobs lay there."""
+    tables, limits = yard.tables, Limits(yard.tables.problem)
     filling = Filling(tables, yard, limits)
     left = np.array(problem.jobs)
     loose: list[int] = []
+    parts: list[Part] = []
     for part, columns in zip(problem.parts, problem.at, strict=True):
         lots: list[int] = []
         for lot, count in zip(part.lots, counts[columns].tolist(), strict=True):
             taken = min(round(count), int(left[lot]))
             left[lot] -= taken
             lots.extend([lot] * taken)
-        loose.extend(_take(filling, limits, strips(yard, part.block.kind, lots)))
+        machines = strips(yard, part.block.kind, lots)
+        parts.append(_seen(tables, part, counts[columns], machines))
+        loose.extend(_take(filling, limits, machines))
     loose.extend(lot for lot, count in enumerate(left.tolist()) for _ in range(count))
     able = [lot for lot in loose if np.isfinite(tables.cheapest_usd[lot])]
     able.sort(key=lambda lot: (-tables.cheapest_usd[lot], lot))
     out = [lot for lot in able if not filling.add(lot)]
-    return Fleet(shrunk(filling.machines, tables, yard, limits), out)
+    return Fleet(shrunk(filling.machines, tables, yard, limits), out), parts
+
+
+def _seen(tables: Tables, part: Part, counts: Floats, machines: Sequence[Machine]) -> Part:
+    """Return a part with how closely its jobs lay, the mean of that and of what was thought."""
+    runs = np.where(counts > 0.5, part.hours, 0.0)
+    counted = max(float(((part.block.rows * part.hours) @ counts).max()), float(runs.max()))
+    boot_s = float(tables.boot_s[part.block.kind])
+    used_s = sum(one.width * (one.end_s - boot_s) for one in machines)
+    if counted <= 0:
+        return part
+    seen = min(max(used_s / 3600.0 / counted, 1.0), LOOSEST)
+    return replace(part, loose=(part.loose + seen) / 2)
 
 
 def _take(filling: Filling, limits: Limits, machines: Iterable[Machine]) -> list[int]:

@@ -71,7 +71,7 @@ def _cost(model: CpModel, part: Part, counts: list[IntVar], jobs: int) -> Linear
     machines = model.new_int_var(0, MOST_MACHINES, "")
     seconds = part.hours * SECONDS
     for way in part.block.rows:
-        model.add(_sum(counts, way * seconds * PARTS) <= PARTS * used)
+        model.add(_sum(counts, part.loose * way * seconds * PARTS) <= PARTS * used)
     for place, one in enumerate(counts):
         rounds = model.new_int_var(0, jobs, "")
         model.add(one <= math.floor(float(part.block.side[place]) + 1e-6) * rounds)

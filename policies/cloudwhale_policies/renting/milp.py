@@ -108,7 +108,7 @@ def _add_part(rows: _Rows, part: Part, at: list[int], after: tuple[int, int]) ->
     below = (-np.inf, 0.0)
     pairs, machines = after
     for way in part.block.rows:
-        rows.add([*at, machines + 1], [*(way * part.hours).tolist(), -1.0], below)
+        rows.add([*at, machines + 1], [*(part.loose * way * part.hours).tolist(), -1.0], below)
     for place, column in enumerate(at):
         rows.add([column, pairs + column], [1.0, -float(part.block.side[place])], below)
         rows.add([pairs + column, machines + 1], [float(part.hours[place]), -1.0], below)
