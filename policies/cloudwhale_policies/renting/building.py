@@ -45,6 +45,10 @@ class Building:
             for lot, (row, alone) in enumerate(zip(near.tolist(), own.tolist(), strict=True))
         ]
 
+    def around(self, first: int, others: Sequence[int]) -> Machine:
+        """Return a machine for a job and those of some others that suit it."""
+        return self._around(first, others)
+
     def machines(self, lots: Sequence[int]) -> list[Machine]:
         """Return machines that hold all of some jobs, each of which some kind can do."""
         left = sorted(lots, key=lambda lot: (-self._worth[lot], lot))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,11 @@ FREE = 0.02
 """A job that adds no more than this part of its own machine's cost is not worth a repacking."""
 REPACKED = 5
 """Machines that are packed anew for a job, at most."""
+FEW = 0.5
+PULLED = 0.1
+"""How often a machine is built of jobs from all others."""
+HOLLOW = 0.7
+"""A machine is taken apart then of which the jobs left are worth a smaller part of its cost."""
 STARTS = 3
 """Fleets that are built anew before the search begins."""
 OTHERS = 8
@@ -98,40 +104,85 @@ class Search:
         """Return the cheapest of what there is, retyped, and of some fleets built anew."""
         lots = [lot for machine in machines for lot in machine.lots]
         retyped = [self.inserting.retyped(one) for one in machines]
-        built = [self._building.machines(lots) for _ in range(STARTS)]
+        built = [self._built([], lots) for _ in range(STARTS)]
         allowed = [fleet for fleet in (retyped, *built) if keeps(fleet)]
         return min(allowed, key=_usd, default=list(machines))
 
     def _step(self, fleet: Sequence[Machine]) -> list[Machine]:
-        kept, lots = self._ruined(fleet)
+        kept, lots = self._pulled(fleet) if self._draws.part() < PULLED else self._ruined(fleet)
         if self._draws.part() < BUILT:
-            return [*kept, *self._building.machines(lots)]
+            return self._built(kept, lots)
+        return self._settled(kept, lots)
+
+    def _settled(self, kept: Sequence[Machine], lots: list[int]) -> list[Machine]:
         old = set(map(id, kept))
         new = self._recreated(kept, lots)
         return [one if id(one) in old else self.inserting.retyped(one) for one in new]
+
+    def _built(self, kept: Sequence[Machine], lots: Sequence[int]) -> list[Machine]:
+        """Return a fleet with new machines for some jobs; where one would be hollow, none is."""
+        good, loose = list(kept), list[int]()
+        for machine in self._building.machines(lots):
+            worth = sum(self._worth[lot] for lot in machine.lots)
+            if worth < HOLLOW * machine.usd:
+                loose.extend(machine.lots)
+            else:
+                good.append(machine)
+        return self._settled(good, loose)
+
+    def _pulled(self, fleet: Sequence[Machine]) -> tuple[list[Machine], list[int]]:
+        """Return a fleet with one machine more, built of jobs that suit it from all others.
+
+        A machine that has not much of its worth left is taken apart.
+        """
+        machine = fleet[self._draws.weighed(self._waste(fleet))]
+        first = machine.lots[self._draws.below(len(machine.lots))]
+        lots = [lot for one in fleet for lot in one.lots]
+        built = self._building.around(first, lots)
+        taken, kept, loose = Counter(built.lots), [built], list[int]()
+        for one in fleet:
+            gone = _taken(one, taken)
+            if not gone:
+                kept.append(one)
+                continue
+            if len(gone) == len(one.lots):
+                continue
+            rest = self.inserting.without(one, gone)
+            worth = 0.0 if rest is None else sum(self._worth[lot] for lot in rest.lots)
+            if rest is None or worth < rest.usd * HOLLOW:
+                left = Counter(one.lots) - Counter(gone)
+                loose.extend(left.elements())
+            else:
+                kept.append(rest)
+        return kept, loose
 
     def _ruined(self, fleet: Sequence[Machine]) -> tuple[list[Machine], list[int]]:
         """Return what stays of a fleet, and the jobs that have no machine any more."""
         kept: list[Machine] = []
         lots: list[int] = []
         chosen = self._chosen(fleet)
+        few = self._draws.part() < FEW
         for place, machine in enumerate(fleet):
             if place not in chosen:
                 kept.append(machine)
                 continue
-            gone = self._leaving(machine)
+            gone = self._leaving(machine, few)
             rest = self.inserting.without(machine, gone) if len(gone) < len(machine.lots) else None
             if rest is not None:
                 kept.append(rest)
             lots.extend(gone if rest is not None else machine.lots)
         return kept, lots
 
-    def _chosen(self, fleet: Sequence[Machine]) -> set[int]:
-        """Return some machines, wasteful ones rather."""
-        waste = [
+    def _waste(self, fleet: Sequence[Machine]) -> list[float]:
+        """Return what each machine costs beyond the worth of its jobs, and a little more."""
+        return [
             max(one.usd - sum(self._worth[lot] for lot in one.lots), 0.0) + 0.01 * one.usd + 1e-9
             for one in fleet
         ]
+
+    def _chosen(self, fleet: Sequence[Machine]) -> set[int]:
+        """Return some machines, wasteful ones rather."""
+        waste = self._waste(fleet)
         count = min(len(fleet), 1 + self._draws.below(APART))
         chosen = {self._draws.weighed(waste)}
         while len(chosen) < count:
@@ -139,9 +190,11 @@ class Search:
             chosen.add(self._draws.below(len(fleet)) if even else self._draws.weighed(waste))
         return chosen
 
-    def _leaving(self, machine: Machine) -> Sequence[int]:
+    def _leaving(self, machine: Machine, few: bool) -> Sequence[int]:
         lots = machine.lots
         count = len(lots)
+        if few and count > 3:
+            return [lots[self._draws.below(count)]]
         if count == 1 or (count <= WHOLE and self._draws.part() < 0.7):
             return lots
         some = 1 + self._draws.below(min(count, 2 * WHOLE) - 1)
@@ -220,6 +273,16 @@ class Search:
             while rank < len(usd) - 1 and not room[self._own[lot][rank]]:
                 rank += 1
         return rank if math.isfinite(usd[rank]) else 0
+
+
+def _taken(machine: Machine, taken: Counter[int]) -> list[int]:
+    """Return those of a machine's jobs that another takes, and count them off."""
+    gone: list[int] = []
+    for lot in machine.lots:
+        if taken[lot] > 0:
+            taken[lot] -= 1
+            gone.append(lot)
+    return gone
 
 
 def _usd(fleet: Sequence[Machine]) -> float:
