@@ -7,13 +7,14 @@ really placed: the longest first, as early as they can, on one machine after ano
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cloudwhale_policies.renting.areas import Areas
+from cloudwhale_policies.renting.areas import PLAIN, Areas
 from cloudwhale_policies.renting.arrays import Tables
 from cloudwhale_policies.renting.bounding import begun
 from cloudwhale_policies.renting.budgets import keeps_budget, start
@@ -36,6 +37,7 @@ TIMES = 8
 COUNTS = 4
 """Times that jobs are counted and placed."""
 LOOSEST = 1.6
+POWERS = (0.0, 0.5, 1.0)
 ROUNDS = 4
 """Rounds that add rows to the programme, or kinds."""
 
@@ -153,19 +155,21 @@ def counted_fleet(tables: Tables, solve: Solve) -> Fleet | None:
     them is left out.
     """
     problem = counting(tables)
-    yard, best = Yard(tables), None
+    yard, areas, best = Yard(tables), Areas(tables), None
     for _ in range(COUNTS if problem.parts else 0):
         counts = solve(problem)
         if counts is None:
             break
-        fleet, parts = _placed(yard, problem, counts)
+        fleet, parts = _placed(yard, areas, problem, counts)
         if best is None or (len(fleet.left), fleet.usd) < (len(best.left), best.usd):
             best = fleet
         problem = replace(problem, parts=parts)
     return best
 
 
-def _placed(yard: Yard, problem: Counting, counts: Floats) -> tuple[Fleet, Sequence[Part]]:
+def _placed(
+    yard: Yard, areas: Areas, problem: Counting, counts: Floats
+) -> tuple[Fleet, Sequence[Part]]:
     """Return machines for all jobs, and the parts with how closely jobs lay there."""
     tables, limits = yard.tables, Limits(yard.tables.problem)
     filling = Filling(tables, yard, limits)
@@ -178,7 +182,7 @@ def _placed(yard: Yard, problem: Counting, counts: Floats) -> tuple[Fleet, Seque
             taken = min(round(count), int(left[lot]))
             left[lot] -= taken
             lots.extend([lot] * taken)
-        machines = strips(yard, part.block.kind, lots)
+        machines = strips(yard, areas, part.block.kind, lots)
         parts.append(_seen(tables, part, counts[columns], machines))
         loose.extend(_take(filling, limits, machines))
     loose.extend(lot for lot, count in enumerate(left.tolist()) for _ in range(count))
@@ -212,7 +216,7 @@ def _take(filling: Filling, limits: Limits, machines: Iterable[Machine]) -> list
     return loose
 
 
-def strips(yard: Yard, kind: int, lots: Sequence[int]) -> list[Machine]:
+def strips(yard: Yard, areas: Areas, kind: int, lots: Sequence[int]) -> list[Machine]:
     """Return machines of a kind for some jobs: each takes whom the one before had no time for.
 
     The best of some orders; a gang has machines of its own.
@@ -221,23 +225,54 @@ def strips(yard: Yard, kind: int, lots: Sequence[int]) -> list[Machine]:
     machines: list[Machine] = []
     for width in sorted({tables.nodes[lot] for lot in lots}):
         mine = [lot for lot in lots if tables.nodes[lot] == width]
-        found = [_strips(yard, kind, width, order) for order in _orders(tables, kind, mine)]
+        plain = areas.shape(kind).rows[:PLAIN]
+        found = [_strips(yard, kind, width, one) for one in _orders(tables, kind, plain, mine)]
         machines.extend(min(found, key=lambda fleet: sum(one.usd for one in fleet)))
     return machines
 
 
-def _orders(tables: Tables, kind: int, lots: Sequence[int]) -> list[list[int]]:
-    """Return orders of jobs: who is in a hurry first, then the long, the wide or the large."""
+def _orders(tables: Tables, kind: int, plain: Floats, lots: Sequence[int]) -> list[list[int]]:
+    """Return orders of jobs: who is in a hurry first, then the long, the wide, or woven."""
     runs, latest = tables.runs_s[:, kind], tables.latest_s[:, kind]
-    wide = np.array([tables.parts(lot)[:, kind].max() for lot in range(len(tables.members))])
-    hurry = np.minimum(tables.done_by_s, tables.start_by_s)
-    late = np.where(np.isfinite(hurry), latest, np.inf)
+    wide = plain.max(axis=0)
+    late = np.where(np.isfinite(np.minimum(tables.done_by_s, tables.start_by_s)), latest, np.inf)
+    hurried = sorted(
+        (lot for lot in lots if np.isfinite(late[lot])), key=lambda lot: (late[lot], lot)
+    )
+    free = [lot for lot in lots if np.isinf(late[lot])]
     return [
         sorted(lots, key=lambda lot: (late[lot], -wide[lot], -runs[lot], lot)),
         sorted(lots, key=lambda lot: (np.isinf(late[lot]), -runs[lot], lot)),
-        sorted(lots, key=lambda lot: (np.isinf(late[lot]), -wide[lot], -runs[lot], lot)),
         sorted(lots, key=lambda lot: (np.isinf(late[lot]), -wide[lot] * runs[lot], lot)),
+        *([*hurried, *_woven(plain, runs, free, power)] for power in POWERS if free),
     ]
+
+
+def _woven(plain: Floats, runs_s: Floats, lots: Sequence[int], power: float) -> list[int]:
+    """Return jobs as they would start on one machine that always takes who suits its rest best.
+
+    Who takes much of what is free and is scarce suits; how long it runs counts by some power.
+    """
+    some, counts = np.unique(np.array(lots), return_counts=True)
+    parts, runs = plain[:, some], runs_s[some]
+    taken, lengths = parts * runs, runs**power
+    free, now = np.ones(len(parts)), 0.0
+    ends: list[tuple[float, int]] = []
+    order: list[int] = []
+    while len(order) < len(lots):
+        able = (counts > 0) & (parts <= free[:, None] + 1e-9).all(axis=0)
+        if not able.any() and ends:
+            now, gone = heapq.heappop(ends)
+            free = free + parts[:, gone]
+            continue
+        scarce = taken @ counts
+        fit = ((free * scarce) @ parts + 1e-12) * lengths
+        best = int(np.where(able | (not able.any() and counts > 0), fit, -1.0).argmax())
+        counts[best] -= 1
+        free = free - parts[:, best]
+        heapq.heappush(ends, (now + float(runs[best]), best))
+        order.append(int(some[best]))
+    return order
 
 
 def _strips(yard: Yard, kind: int, width: int, lots: Sequence[int]) -> list[Machine]:
