@@ -6,8 +6,8 @@ and in its own sums, so what the solver leaves out or gets wrong makes the bound
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -63,20 +63,36 @@ class Bound:
     worth: NDArray[np.float64]
     """By job, in the order of the problem; they sum to `usd`."""
     says: str
+    runs: Mapping[int, NDArray[np.float64]] = field(
+        default_factory=dict[int, "NDArray[np.float64]"]
+    )
+    """By kind, the part of each job that the programme last ran there, in the order of the jobs."""
 
 
 def bounded(problem: RentalProblem, effort: Effort = QUICK) -> Bound:
     """Return a proven bound for plans that place every job which some kind fits in time."""
-    tables = Tables(problem)
-    worth, says = worth_of(tables, effort)
-    by_job = worth[np.array(tables.lot_of, dtype=np.intp)] if tables.members else worth
-    return Bound(float(by_job.sum()), by_job, says)
+    return bound_of(Tables(problem), effort)
 
 
-def worth_of(tables: Tables, effort: Effort) -> tuple[Floats, str]:
-    """Return what a job of each lot costs at least, and how that was found."""
+def bound_of(tables: Tables, effort: Effort = QUICK) -> Bound:
+    """Return the same for a problem that is folded already."""
     if not tables.members or not tables.kinds:
-        return np.zeros(len(tables.members)), "nothing to rent for"
+        return Bound(0.0, np.zeros(len(tables.lot_of)), "nothing to rent for")
+    worth, says, programme = _worth_of(tables, effort)
+    lots = np.array(tables.lot_of, dtype=np.intp)
+    by_job = worth[lots]
+    counts = np.array([len(jobs) for jobs in tables.members], dtype=np.float64)
+    runs: dict[int, Floats] = {}
+    for kind, block in programme.blocks.items():
+        if len(block.runs) == len(block.lots) and block.runs.any():
+            part = np.zeros(len(counts))
+            part[block.lots] = block.runs
+            runs[kind] = (part / counts)[lots]
+    return Bound(float(by_job.sum()), by_job, says, runs)
+
+
+def _worth_of(tables: Tables, effort: Effort) -> tuple[Floats, str, Programme]:
+    """Return what a job of each lot costs at least, how that was found, and the programme."""
     areas = Areas(tables)
     costs = Costs.of(tables, areas)
     proofs = Certificates(tables, areas, costs)
@@ -94,7 +110,8 @@ def worth_of(tables: Tables, effort: Effort) -> tuple[Floats, str]:
         new = [(one.kind, one.lots) for one in _worst(found)]
         if not sum([programme.add(kind, _with(lots, rides[:, kind])) for kind, lots in new]):
             break
-    return SAFE * best, f"{effort.name}: {len(programme.blocks)} kinds, {rounds} rounds"
+    says = f"{effort.name}: {len(programme.blocks)} kinds, {rounds} rounds"
+    return SAFE * best, says, programme
 
 
 def _solved(programme: Programme, rounds: int) -> bool:
