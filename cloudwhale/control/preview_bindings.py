@@ -12,8 +12,9 @@ from cloudwhale.control.preview_places import Places
 from cloudwhale.control.previewed import Binding
 from cloudwhale.model.job import Job, JobSpec, Span
 from cloudwhale.model.units import MicroUsd
+from cloudwhale.planning.releases import Start, run_s
 from cloudwhale.planning.stock import Stock
-from cloudwhale.reporting.figures import cents
+from cloudwhale.reporting.figures import cents, hour
 
 WORTH_TELLING = 0.05
 """A constraint is named when without it the job would cost less by so large a part."""
@@ -28,10 +29,26 @@ class Bindings:
 
     def of(self, job: Job) -> Binding | None:
         """Return what keeps a job that is rented for from costing less; None: nobody knows."""
-        homes = self._places.homes(job)
-        if homes:
-            return _time(job, homes[0])
+        if self._places.homes(job):
+            return self._time(job)
         return self._largest(job) or self._not_here(job)
+
+    def _time(self, job: Job) -> Binding:
+        """Say why a job that an owned node could run does not wait for it."""
+        start = self._places.profile.earliest(job, self._places.homes(job))
+        when = "later" if start is None else f"from about {hour(start.at, self._places.now)} on"
+        where = self._places.homes(job)[0] if start is None else start.node
+        if job.spec.deadline is not None and (start is None or self._is_late(job, start)):
+            says = f"{where} could run it {when}, and not in time for its deadline"
+            return Binding(code="deadline", says=says)
+        value = job.spec.value_of_time_usd_h
+        usd_h = self._places.trial.policies.rules.value_usd_h if value is None else value
+        says = f"{where} could run it {when}: at {usd_h:g} USD an hour that wait costs more"
+        return Binding(code="value-of-time", says=says)
+
+    def _is_late(self, job: Job, start: Start) -> bool:
+        took_s = run_s(job, start.placement, start.free, self._places.trial.durations)
+        return job.spec.deadline is not None and start.at + took_s > job.spec.deadline
 
     @cached_property
     def _freer(self) -> Mapping[str, Sequence[tuple[str, str, Job]]]:
@@ -79,15 +96,6 @@ class Bindings:
     def _not_here(self, job: Job) -> Binding | None:
         no = self._places.not_at_home(job)
         return None if no is None else Binding(code=no.code.value, says=no.says)
-
-
-def _time(job: Job, home: str) -> Binding:
-    if job.spec.deadline is not None:
-        return Binding(
-            code="deadline", says=f"{home} could run it, and not in time for its deadline"
-        )
-    says = f"{home} could run it later: the wait would cost more than the machine"
-    return Binding(code="value-of-time", says=says)
 
 
 def _binding(code: str, says: str, cost: float, least: float) -> Binding:
