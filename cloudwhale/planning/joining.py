@@ -13,7 +13,7 @@ from cloudwhale.model.node import NodeState
 from cloudwhale.model.offer import Offer
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.rental import Rental, RentalState
-from cloudwhale.model.units import NOTHING, MicroUsd, Seconds, usd
+from cloudwhale.model.units import NOTHING, Instant, MicroUsd, Seconds, usd
 from cloudwhale.model.world import World
 from cloudwhale.planning import ledger, projects
 from cloudwhale.planning.durations import Durations
@@ -58,9 +58,8 @@ def joins(
             continue
         there, runs_s = best[2], best[3]
         ends_at = late_until(world.now, runs_s, landing_s([job]))
-        longer_s = max(0.0, ends_at - there.rental.lease.away_until)
         beside = _set_aside(job, there, runs_s, world)
-        if purses.pays(job, there, longer_s, beside):
+        if purses.pays(there, ends_at, beside):
             there.rental = there.rental.but(late_until=max(ends_at, there.rental.late_until))
             longer_s = _longer_s(job, there, runs_s, world)
             found.append(_joined(job, there, best[0], longer_s, beside))
@@ -131,35 +130,34 @@ class _Purses:
     """
 
     def __init__(self, world: World, durations: Durations) -> None:
-        self._world, self._durations = world, durations
-        self._needed: dict[str, MicroUsd] = {}
-        self._started = projects.forecasts(world, durations)
+        self._world = world
+        runs = {rental.payer for rental in world.rentals.values()}
+        self._started: projects.Amounts = {
+            **{run: finishing(world, run, durations) for run in runs},
+            **projects.forecasts(world, durations),
+        }
+        """What finishing its work may need beyond its leases, by account."""
 
-    def pays(self, job: Job, there: _Open, longer_s: Seconds, beside: projects.Amounts) -> bool:
-        """Say whether a lease can be so much longer at the highest price, and keep the money.
+    def pays(self, there: _Open, ends_at: Instant, beside: projects.Amounts) -> bool:
+        """Say whether a machine can be had for so long at the highest price, and keep the money.
 
-        `beside`: what its project has to set aside at once.
+        `beside`: what the project of who joins has to set aside at once. What all who are there may
+        need it for longer is pledged to it, as if it was rented for longer.
         """
-        if projects.refusal(self._world, beside, self._started) is not None:
+        rental, most_usd_h = there.rental, there.offer.most_usd_h
+        kept_until = max(rental.late_until, rental.lease.away_until)
+        if most_usd_h is None:
+            return ends_at <= kept_until and not beside
+        more = ledger.cost(most_usd_h, ends_at - kept_until)
+        payers = {rental.payer, *rental.projects, *beside}
+        started = projects.with_more(self._started, dict.fromkeys(payers, more))
+        others = dict.fromkeys(payers - beside.keys(), NOTHING) if more else {}
+        if projects.refusal(self._world, beside, started) is not None:
             return False
-        if not self._run_pays(job, there, longer_s):
+        if projects.refusal(self._world, others, started, anew=False) is not None:
             return False
         self._world = replace(self._world, accounts=projects.less(self._world, beside))
-        return True
-
-    def _run_pays(self, job: Job, there: _Open, longer_s: Seconds) -> bool:
-        account, most_usd_h = self._world.accounts.get(job.run), there.offer.most_usd_h
-        if not longer_s:
-            return True
-        if account is None or most_usd_h is None:
-            return False
-        needed = self._needed.get(job.run)
-        if needed is None:
-            needed = finishing(self._world, job.run, self._durations)
-        needed = MicroUsd(needed + ledger.cost(most_usd_h, longer_s))
-        if needed > ledger.left(account):
-            return False
-        self._needed[job.run] = needed
+        self._started = started
         return True
 
 

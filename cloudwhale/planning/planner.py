@@ -55,7 +55,9 @@ def _plan(world: World, policies: Policies) -> Plan:
         joined = joins(paid, [job for job, _ in found.leaving], durations, stock)
         found = found.without({step.job for step in joined})
         for step in joined:
-            paid = replace(paid, accounts=projects.less(paid, step.projects))
+            accounts = projects.less(paid, step.projects)
+            kept_longer = {**paid.rentals, step.rental.id: step.rental}
+            paid = replace(paid, accounts=accounts, rentals=kept_longer)
         rented = rentals(paid, found.leaving, policies.rent, durations, stock)
         if policies.wait is not None:
             found = _with_prices(found, paid, durations, stock)

@@ -34,6 +34,7 @@ class Till:
         self.world, self.durations = world, durations
         self._forecasts: dict[str, MicroUsd] = {}
         self._of_projects: projects.Amounts | None = None
+        self._month = month_of(world.now)
 
     def refusal(self, job: Job, option: Option, account: Account | None) -> Refusal | None:
         """Return why a lease for one job alone is not admitted, or None."""
@@ -44,7 +45,7 @@ class Till:
             return _unpriced(option.offer)
         late = tail(option.offer, needed_s)
         forecast = MicroUsd(self.forecast(job.run) + late)
-        theirs = account_name(job.spec.project, month_of(now))
+        theirs = account_name(job.spec.project, self._month)
         started = {theirs: MicroUsd(self.forecast(theirs) + late)}
         return (
             bounded(job, worst)

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from clouding import an_offer
 from makers import a_job
-from stories import submitted
+from stories import WHY, submitted
 
 from cloudwhale.control.offers import read_json
 from cloudwhale.control.replay import world_of
@@ -19,6 +20,9 @@ from cloudwhale.control.store import migrate as m
 from cloudwhale.control.store.database import SCRIPTS, Schema
 from cloudwhale.control.store.sqlite import SqliteDatabase, engine_of, writing
 from cloudwhale.model import event as e
+from cloudwhale.model.job import Placement
+from cloudwhale.model.rental import Lease, Rental
+from cloudwhale.model.units import MicroUsd
 from cloudwhale.model.world import Use
 from cloudwhale.spi.errors import StoreUnusable
 
@@ -218,3 +222,39 @@ def test_programs_that_begin_a_new_database_at_once_agree(tmp_path: Path) -> Non
         beginner.communicate(b"\n", timeout=60)
     assert [beginner.returncode for beginner in beginners] == [0, 0, 0]
     assert open_store(sqlite_url(tmp_path), may_migrate=False).version() == 0
+
+
+def test_an_older_database_learns_for_how_long_places_on_rented_machines_were_held(
+    home: Path,
+) -> None:
+    store = open_store(sqlite_url(home), may_migrate=True)
+    lease = Lease(number=1, watched_until=1.0, away_until=9e9, stop_at=9e9)
+    rental = Rental(
+        id="m", node="m", payer="run-1", offer="big", lease=lease, taken=an_offer(),
+        reserved=MicroUsd(9), jobs={"a": "default"},
+    )  # fmt: skip
+    place = Placement(node="m")
+    store.append(
+        [
+            e.RentalChanged(at=0.0, rental=rental),
+            e.Placed(at=10.0, job="a", attempt=1, placement=place, reason=WHY),
+            e.Started(at=20.0, job="a", attempt=1),
+            e.Finished(at=900.0, job="a", attempt=1, ran_s=70.0),
+        ]
+    )
+    held_s = store.world(900.0).rentals["m"].held_s
+    store.close()
+    with sqlite3.connect(home / "cloudwhale.db") as connection:  # as revision 2 would have left it
+        connection.execute("UPDATE rentals SET body = json_remove(body, '$.held_s')")
+        connection.execute("DROP TABLE budgets")
+        connection.execute("DROP TABLE offer_lists")
+        connection.execute("UPDATE alembic_version SET version_num = '0002'")
+    connection.close()
+    store = open_store(sqlite_url(home), may_migrate=True)
+    world = store.world(900.0)
+    assert world.rentals["m"].held_s == held_s == {"a": 80.0 * part_of_it()}
+    assert world == store.world_at(store.version(), 900.0), "a replay sees what a round saw"
+
+
+def part_of_it() -> float:
+    return a_job("a").wants.cpu / an_offer().facts.cpu
