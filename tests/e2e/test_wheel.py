@@ -126,3 +126,19 @@ def test_it_knows_prices_without_a_network(installed: Installed) -> None:
     offers = json.loads(done.stdout)["offers"]
     assert {offer["provider"] for offer in offers} == {"aws", "gcp"}
     assert all(offer["gpus"] >= 2 and offer["price_usd_h"] > 0 for offer in offers)
+
+
+def test_a_fleet_is_planned_by_the_installed_wheel_without_a_network(
+    installed: Installed, tmp_path: Path
+) -> None:
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    dead = "http://127.0.0.1:9"  # nobody listens there: a request would fail
+    done = run(
+        installed.bin / "cloudwhale", "plan", "examples/fleet.yaml", "--budget", "50", "--json",
+        cwd=tmp_path, CLOUDWHALE_HOME=str(tmp_path / "home"), CLOUDWHALE_CPU="2",
+        http_proxy=dead, https_proxy=dead, HTTP_PROXY=dead, HTTPS_PROXY=dead,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    plan = json.loads(done.stdout)
+    assert plan["machines"] and 0 < plan["cost_usd"] <= plan["worst_case_usd"] <= 50
+    assert all(machine["priced_at"] for machine in plan["machines"])
