@@ -34,10 +34,11 @@ if TYPE_CHECKING:
 
 TIMES = 8
 """Deadlines of a kind that are looked at, evenly among all."""
-COUNTS = 4
+COUNTS = 3
 """Times that jobs are counted and placed."""
 LOOSEST = 1.6
-POWERS = (0.0, 0.5, 1.0)
+WEAVES = ((0.0, 0.0), (0.0, 0.5), (1.0, 0.5))
+"""How much it counts to suit what is free, and how long a job runs, as powers."""
 ROUNDS = 4
 """Rounds that add rows to the programme, or kinds."""
 
@@ -232,7 +233,7 @@ def strips(yard: Yard, areas: Areas, kind: int, lots: Sequence[int]) -> list[Mac
 
 
 def _orders(tables: Tables, kind: int, plain: Floats, lots: Sequence[int]) -> list[list[int]]:
-    """Return orders of jobs: who is in a hurry first, then the long, the wide, or woven."""
+    """Return orders of jobs: who is in a hurry first, then the wide, the long, or woven."""
     runs, latest = tables.runs_s[:, kind], tables.latest_s[:, kind]
     wide = plain.max(axis=0)
     late = np.where(np.isfinite(np.minimum(tables.done_by_s, tables.start_by_s)), latest, np.inf)
@@ -243,19 +244,20 @@ def _orders(tables: Tables, kind: int, plain: Floats, lots: Sequence[int]) -> li
     return [
         sorted(lots, key=lambda lot: (late[lot], -wide[lot], -runs[lot], lot)),
         sorted(lots, key=lambda lot: (np.isinf(late[lot]), -runs[lot], lot)),
-        sorted(lots, key=lambda lot: (np.isinf(late[lot]), -wide[lot] * runs[lot], lot)),
-        *([*hurried, *_woven(plain, runs, free, power)] for power in POWERS if free),
+        *([*hurried, *_woven(plain, runs, free, weave)] for weave in WEAVES if free),
     ]
 
 
-def _woven(plain: Floats, runs_s: Floats, lots: Sequence[int], power: float) -> list[int]:
+def _woven(
+    plain: Floats, runs_s: Floats, lots: Sequence[int], weave: tuple[float, float]
+) -> list[int]:
     """Return jobs as they would start on one machine that always takes who suits its rest best.
 
-    Who takes much of what is free and is scarce suits; how long it runs counts by some power.
+    Who takes much of what all that are left are short of suits; and of what is free, by `weave`.
     """
     some, counts = np.unique(np.array(lots), return_counts=True)
     parts, runs = plain[:, some], runs_s[some]
-    taken, lengths = parts * runs, runs**power
+    taken, lengths = parts * runs, runs ** weave[1]
     free, now = np.ones(len(parts)), 0.0
     ends: list[tuple[float, int]] = []
     order: list[int] = []
@@ -266,7 +268,7 @@ def _woven(plain: Floats, runs_s: Floats, lots: Sequence[int], power: float) -> 
             free = free + parts[:, gone]
             continue
         scarce = taken @ counts
-        fit = ((free * scarce) @ parts + 1e-12) * lengths
+        fit = ((np.maximum(free, 0.0) ** weave[0] * scarce) @ parts + 1e-12) * lengths
         best = int(np.where(able | (not able.any() and counts > 0), fit, -1.0).argmax())
         counts[best] -= 1
         free = free - parts[:, best]
