@@ -228,6 +228,13 @@ def test_each_key_whose_effect_comes_later_has_one_sentence(tmp_path: Path) -> N
     assert read(tmp_path, HEAD + "preemptible: true\nmounts: {/data: /data}").later == ()
 
 
+@pytest.mark.parametrize(
+    ("said", "ahead_s"), [("5h", 18000.0), ("1h30m", 5400.0), ("2d", 172800.0)]
+)
+def test_a_deadline_may_be_a_time_from_now(tmp_path: Path, said: str, ahead_s: float) -> None:
+    assert only(tmp_path, HEAD + f"deadline: {said}").deadline == NOW + ahead_s
+
+
 def test_shared_memory_of_a_plain_process_is_said_to_have_no_effect(tmp_path: Path) -> None:
     shm = HEAD + "resources: {shm: 8GiB}\n"
     assert any("no effect" in note for note in read(tmp_path, shm).notes)

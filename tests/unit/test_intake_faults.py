@@ -63,6 +63,8 @@ THIRD_LINE = [
     ("duration: 99999d", 11, "more than ten years", "shorter"),
     ("max_duration: 1:30", 15, "'1:30' is not a time", "90s"),
     ("deadline: tomorrow", 11, "'tomorrow' is not a moment", "2026-12-01T08:00+01:00"),
+    ("deadline: 0h", 11, "'0h'", "above 0"),
+    ("deadline: 5 weeks", 11, "'5 weeks' is not a time", "3h"),
     ("deadline: 2026-12-01", 11, "not a moment", "offset"),
     ("deadline: 2026-13-01T08:00Z", 11, "month must be in 1..12", "calendar"),
     ("deadline: 2020-12-01T08:00Z", 11, "the deadline has passed", "later one"),

@@ -7,12 +7,15 @@ import pytest
 from cloudwhale.model.units import micro_usd
 from cloudwhale.reporting.bars import bar, taken
 from cloudwhale.reporting.figures import (
+    cents,
     counted,
     dollars,
     gib,
+    hour,
     moment,
     money,
     percent,
+    roughly,
     size,
     span,
     watch,
@@ -87,3 +90,22 @@ def test_a_bar_is_full_only_when_all_is_taken() -> None:
     assert bar(0.0, 4) == "····"
     assert bar(0.5, 4) == "██··"
     assert taken(3, 0) == 0.0
+
+
+def test_money_in_tables_is_rounded_to_cents_and_never_to_nothing() -> None:
+    amounts = ("0", "0.004", "0.016", "12.3456", "1234.5")
+    assert [cents(micro_usd(amount)) for amount in amounts] == [
+        "0.00", "<0.01", "0.02", "12.35", "1,234.50",
+    ]  # fmt: skip
+
+
+def test_a_time_of_day_says_how_many_days_ahead_it_is() -> None:
+    noon = 1_790_000_000.0
+    assert len(hour(noon, noon)) == 5
+    assert hour(noon + 2 * 86400, noon) == f"{hour(noon, noon)} +2d"
+
+
+def test_a_rough_time_has_no_seconds() -> None:
+    assert [roughly(length_s) for length_s in (5.0, 3130.0, 7800.0)] == [
+        "1 min", "52 min", "2 h 10 min",
+    ]  # fmt: skip
