@@ -87,7 +87,7 @@ class Terms:
     """How a lease is made longer than what it is planned for, so that its worst case is known."""
 
     longer: float = 1.25
-    """The lease holds so many times what is planned, boot included."""
+    """There is money for so many times what is planned, boot included: jobs may run late."""
     least_s: Seconds = 300.0
     """A lease holds so long at least, landing left out."""
     beyond_s: Seconds = 0.0
