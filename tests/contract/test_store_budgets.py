@@ -151,7 +151,7 @@ def test_a_budget_is_a_subject_of_its_own(store: Store) -> None:
 
 def a_rental(**fields: Any) -> Rental:
     lease = Lease(number=1, watched_until=1.0, away_until=9e9, stop_at=9e9)
-    base = {
+    base: dict[str, Any] = {
         "id": "m", "node": "m", "payer": "r", "offer": "big", "lease": lease, "taken": an_offer(),
         "reserved": MicroUsd(9), "jobs": {"a": "nlp", "b": "nlp"},
     }  # fmt: skip

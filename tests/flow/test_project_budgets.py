@@ -28,7 +28,7 @@ from cloudwhale.simulation.stage import Stage
 def queued(stage: Stage, name: str, project: str, **fields: Any) -> str:
     """Queue one more job of the run."""
     now = stage.scenery.clock.now()
-    base = {
+    base: dict[str, Any] = {
         "name": name, "project": project, "resources": wants(cpu=4), "duration_s": 30.0,
         "checkpoint": CheckpointRule(every_s=5.0, grace_s=10.0),
     }  # fmt: skip

@@ -27,7 +27,7 @@ def rental(needed_s: float = 3600.0, **fields: Any) -> Rental:
     lease = lease_until(1, BEGAN, needed_s, 60.0)
     worst = worst_cost(OFFER, BEGAN, lease.stop_at)
     assert worst is not None
-    base = {
+    base: dict[str, Any] = {
         "id": "m", "node": "m", "payer": "run-1", "offer": "big", "lease": lease,
         "reserved": worst, "taken": OFFER, "jobs": {"a": "nlp", "b": "vision"},
         "reserved_at": BEGAN,
