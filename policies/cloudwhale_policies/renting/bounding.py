@@ -16,6 +16,7 @@ from cloudwhale_policies.renting.areas import PLAIN, Areas
 from cloudwhale_policies.renting.arrays import Tables
 from cloudwhale_policies.renting.certificates import Certificates, Open
 from cloudwhale_policies.renting.hours import Costs, Programme
+from cloudwhale_policies.renting.sets import Sets
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,6 +31,9 @@ SAFE = 1.0 - 1e-5
 
 RIDES = 1.05
 """At first a job may run on a kind where its devices alone cost so much of its cheapest machine."""
+SHARPENED, WORTH_IT, NEEDED = 40, 1e-3, 1e-3
+"""Kinds for which ways to count are made at most; the part of all money that one must cost for
+that; and the part of its hours that must be missing."""
 AT_ONCE = 60
 """Kinds that are added in a round at most."""
 
@@ -49,10 +53,12 @@ class Effort:
     """Up to so many lots all rows are there from the start but those of exclusions."""
     goal: float = 1e-3
     """Rounds end when so small a share of the bound is not proven."""
+    sets: int = 0
+    """Times that ways to count are made for the kinds that are used most."""
 
 
 QUICK = Effort("quick", near=1.02, kinds=3, rows=1, whole=300, goal=4e-3)
-THOROUGH = Effort("thorough", near=1.15, kinds=12, rows=8, whole=300, goal=1e-5)
+THOROUGH = Effort("thorough", near=1.15, kinds=12, rows=8, whole=300, goal=1e-5, sets=3)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,7 +103,7 @@ def _worth_of(tables: Tables, effort: Effort) -> tuple[Floats, str, Programme]:
     costs = Costs.of(tables, areas)
     proofs = Certificates(tables, areas, costs)
     counts = np.array([len(jobs) for jobs in tables.members], dtype=np.float64)
-    best, rounds = np.zeros(len(counts)), 0
+    best, rounds, sets = np.zeros(len(counts)), 0, 0
     rides = _rides(tables, areas)
     programme = begun(tables, areas, costs, effort)
     while rounds < effort.kinds and _solved(programme, effort.rows):
@@ -105,10 +111,14 @@ def _worth_of(tables: Tables, effort: Effort) -> tuple[Floats, str, Programme]:
         found = list(proofs.open(programme.worth, programme.tariffs))
         worth = proofs.proven(programme.worth, found)
         best = max(best, worth, key=lambda one: float(one @ counts))
-        if best @ counts >= (1.0 - effort.goal) * programme.usd:
-            break
         new = [(one.kind, one.lots) for one in _worst(found)]
-        if not sum([programme.add(kind, _with(lots, rides[:, kind])) for kind, lots in new]):
+        is_done = best @ counts >= (1.0 - effort.goal) * programme.usd
+        if not is_done and sum(
+            [programme.add(kind, _with(lots, rides[:, kind])) for kind, lots in new]
+        ):
+            continue
+        sets += 1
+        if sets > effort.sets or not _sharpened(programme, costs):
             break
     says = f"{effort.name}: {len(programme.blocks)} kinds, {rounds} rounds"
     return SAFE * best, says, programme
@@ -121,6 +131,23 @@ def _solved(programme: Programme, rounds: int) -> bool:
         if not programme.tighten():
             return True
     return programme.solve()
+
+
+def _sharpened(programme: Programme, costs: Costs) -> bool:
+    """Make ways to count for the kinds that are used most; return whether any was needed."""
+    spent = {
+        kind: block.used_h * float(costs.usd_h[kind]) for kind, block in programme.blocks.items()
+    }
+    made = False
+    for kind in sorted(spent, key=lambda one: (-spent[one], one))[:SHARPENED]:
+        block = programme.blocks[kind]
+        if spent[kind] < WORTH_IT * programme.usd:
+            break
+        weights, hours = Sets(block.rows, block.side).weights(block.hours * block.runs, block.hours)
+        if hours > block.used_h * (1.0 + NEEDED):
+            programme.count(kind, weights)
+            made = True
+    return made
 
 
 def begun(tables: Tables, areas: Areas, costs: Costs, effort: Effort = QUICK) -> Programme:

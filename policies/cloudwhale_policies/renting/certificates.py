@@ -114,7 +114,7 @@ class Certificates:
         own = [int(kind) for kind in kinds if int(kind) in tariffs]
         first = int(kinds[0])
         for kind in [*own, *self._kin(first, own, tariffs)]:
-            yield self.weighted(first, tariffs[kind])
+            yield self.weighted(first, tariffs[kind], alike=kind in own)
         rows = self._areas.shape(first).rows
         yield rows[0]
         yield rows[:4].mean(axis=0)
@@ -127,15 +127,18 @@ class Certificates:
         nearest: list[int] = others[np.argsort(far, kind="stable")[:KIN]].tolist()
         return nearest
 
-    def weighted(self, kind: int, tariff: Tariff) -> Floats:
+    def weighted(self, kind: int, tariff: Tariff, *, alike: bool = True) -> Floats:
         """Return by lot the weighted part of a kind's hour that a job takes.
 
+        `alike`: the tariff is one of its shape, so that what was made for the shape holds.
         An exclusion of a lot that the kind does not fit is left out: less is asked, which is safe.
         """
         shape = self._areas.shape(kind)
         weights: Floats = tariff.ways @ shape.rows
         side = np.minimum(shape.side, self._counts)
         weights = weights + tariff.alone / side
+        if alike:
+            weights = weights + tariff.summed
         for (resource, lot), weight in tariff.exclusions:
             part = shape.rows[resource]
             if part[lot] <= 1.0 + 1e-6:

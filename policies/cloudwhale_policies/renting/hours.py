@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 Exclusion = tuple[int, int]
 """A resource, and the lot whose jobs others exclude."""
+Way = int | Exclusion | str
+"""What a row counts: a way of the shape by its number, an exclusion, or a sum over sets by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +79,8 @@ class Block:
     side: Floats
     rows: Floats
     """Parts of a machine, a row each way to count, a column a lot of the block."""
-    names: list[int | Exclusion]
-    """Which way to count each row is: its number in the shape, or an exclusion."""
+    names: list[Way]
+    """Which way to count each row is."""
     alone: NDArray[np.bool_]
     """Of which lots it is asked that a machine is used as long as one job runs."""
     linked: NDArray[np.bool_]
@@ -95,6 +97,8 @@ class Tariff:
 
     ways: Floats
     exclusions: tuple[tuple[Exclusion, float], ...]
+    summed: Floats
+    """By lot: the weighted sum of the ways that were made for the shape, 0 on any other."""
     alone: Floats
     """By lot: weight of the rule that a machine is used as long as one job runs."""
 
@@ -109,6 +113,8 @@ class Programme:
         self.blocks: dict[int, Block] = {}
         self.tariffs: dict[int, Tariff] = {}
         self._basis: dict[object, Any] = {}
+        self._made: dict[str, Floats] = {}
+        """Ways to count that were made for a shape, by lot."""
         self.usd = 0.0
         self.worth = np.zeros(len(self._counts))
 
@@ -145,6 +151,8 @@ class Programme:
         for name in known.names:
             if isinstance(name, tuple):
                 self._exclude(block, name)
+            elif isinstance(name, str):
+                self._count(block, name)
 
     def _exclude(self, block: Block, name: Exclusion) -> None:
         resource, lot = name
@@ -152,6 +160,22 @@ class Programme:
         part = self._areas.shape(block.kind).rows[resource, block.lots]
         row = clique(part, at, float(block.side[at]))
         block.rows = np.vstack((block.rows, row))
+        block.names.append(name)
+
+    def count(self, kind: int, weights: Floats) -> None:
+        """Add a way to count to a kind of the programme: no jobs side by side exceed 1 by it.
+
+        `weights`: by lot of its block.
+        """
+        block = self.blocks[kind]
+        name = f"sum-{len(self._made)}"
+        row = np.zeros(len(self._counts))
+        row[block.lots] = weights
+        self._made[name] = row
+        self._count(block, name)
+
+    def _count(self, block: Block, name: str) -> None:
+        block.rows = np.vstack((block.rows, self._made[name][block.lots]))
         block.names.append(name)
 
     # -- solving -----------------------------------------------------------------------------
@@ -230,13 +254,15 @@ class Programme:
     def _tariff(self, block: Block, price: Floats, alone: Floats) -> Tariff:
         ways = np.zeros(self._areas.shape(block.kind).rows.shape[0])
         exclusions: list[tuple[Exclusion, float]] = []
+        summed = np.zeros(len(self._counts))
         for name, weight in zip(block.names, price, strict=True):
-            if isinstance(name, tuple):
-                if weight > 0:
-                    exclusions.append((name, float(weight)))
-            else:
+            if isinstance(name, int):
                 ways[name] = weight
-        return Tariff(ways, tuple(exclusions), alone)
+            elif weight > 0 and isinstance(name, str):
+                summed += weight * self._made[name]
+            elif weight > 0 and isinstance(name, tuple):
+                exclusions.append((name, float(weight)))
+        return Tariff(ways, tuple(exclusions), summed, alone)
 
     def model(self, blocks: Sequence[Block]) -> tuple[Any, list[int]]:
         """Return the programme, and the first row of each block; the lots' rows come first."""
