@@ -2,14 +2,15 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import NamedTuple
 
 from cloudwhale.model.gpus import MODELS, canonical
-from cloudwhale.model.units import Instant, MicroUsd, micro_usd
+from cloudwhale.model.units import Instant, MicroUsd
 from cloudwhale.spi.errors import SettingsError
 from cloudwhale.spi.prices import Listing, Price, Shape
 from cloudwhale.spi.rows import Row, rows, wrong
+from cloudwhale.spi.spelling import NAMES, hourly, instant, is_name
 
 COLUMNS = (
     "provider", "type", "region", "zones", "gpu", "gpus", "gpu_gib", "cpu", "memory_gib",
@@ -24,8 +25,8 @@ NEEDED = frozenset(("provider", "type", "region", "cpu", "memory_gib"))
 FOREIGN = frozenset(("currency",))
 """Columns that are read and not written: all money is in US dollars."""
 
-MOST_USD_H = Decimal(100_000)
-"""No machine costs so much; what does is a slip of the unit."""
+MOST_GPUS = 1_024
+"""Of one machine; the largest racks that are sold as one have 72."""
 
 
 class Origin(NamedTuple):
@@ -57,19 +58,18 @@ class _Reading:
         self._texts: dict[str, str] = {}
 
     def listing(self, row: Row) -> Listing:
-        cells = row.cells
         self._in_dollars(row)
         zones, by_zone = self._zones(row)
         estimated = self._estimated(row)
         spot = self._price(row, "spot", "spot" in estimated)
         if by_zone:
+            if spot is not None:
+                own, others = dict(by_zone), spot.usd_h
+                by_zone = tuple((name, own.get(name, others)) for name in zones)
             at, who = self._at(row, "spot_at"), self._source(row, "spot")
             spot = Price(min(price for _, price in by_zone), at, who, "spot" in estimated, by_zone)
-        region = cells["region"].strip()
-        if not region:
-            raise self._wrong(row, "region", "is empty", "Say where the machine stands.")
         return Listing(
-            self._shape(row), self._one(region), zones,
+            self._shape(row), self._one(self._name(row, "region")), zones,
             self._price(row, "on_demand", "on-demand" in estimated), spot,
             self._number(row, "hazard_per_h"),
         )  # fmt: skip
@@ -89,22 +89,35 @@ class _Reading:
         return self._shapes[key]
 
     def _new_shape(self, row: Row) -> Shape:
-        for name in ("provider", "type"):
-            if not row.cells[name].strip() or "/" in row.cells[name]:
-                raise self._wrong(row, name, "is no name", "Write a name without `/`.")
+        provider, name = self._name(row, "provider"), self._name(row, "type")
+        gpus = self._gpus(row)
+        gpu_gib = self._number(row, "gpu_gib") or 0.0
+        cpu, memory_gib = self._number(row, "cpu"), self._number(row, "memory_gib")
+        for column, amount in (("cpu", cpu), ("memory_gib", memory_gib)):
+            if not amount:
+                raise self._wrong(row, column, "is not above 0", "Say what the machine has.")
+        return Shape(
+            provider, name,
+            self._gpu(row, gpu_gib) if gpus else "", gpus, gpu_gib if gpus else 0.0,
+            cpu or 0.0, memory_gib or 0.0, self._number(row, "disk_gib") or 0.0,
+        )  # fmt: skip
+
+    def _gpus(self, row: Row) -> int:
         gpus = self._number(row, "gpus") or 0.0
         if gpus != int(gpus):
             raise self._wrong(row, "gpus", "is no whole number", "Leave out parts of GPUs.")
-        gpu_gib = self._number(row, "gpu_gib") or 0.0
-        cpu, memory_gib = self._number(row, "cpu"), self._number(row, "memory_gib")
-        for name, amount in (("cpu", cpu), ("memory_gib", memory_gib)):
-            if not amount:
-                raise self._wrong(row, name, "is not above 0", "Say what the machine has.")
-        return Shape(
-            row.cells["provider"].strip(), row.cells["type"].strip(),
-            self._gpu(row, gpu_gib) if gpus else "", int(gpus), gpu_gib if gpus else 0.0,
-            cpu or 0.0, memory_gib or 0.0, self._number(row, "disk_gib") or 0.0,
-        )  # fmt: skip
+        if gpus > MOST_GPUS:
+            raise self._wrong(row, "gpus", f"is above {MOST_GPUS:,}", "Say those of one machine.")
+        if not gpus and row.cells.get("gpu", "").strip():
+            raise self._wrong(row, "gpus", "are none of a model", "Say how many there are.")
+        return int(gpus)
+
+    def _name(self, row: Row, column: str, text: str | None = None) -> str:
+        """Return a word that can be part of an offer's id; `text`: one of several in the cell."""
+        name = (row.cells[column] if text is None else text).strip()
+        if not is_name(name):
+            raise self._wrong(row, column, "is no name", f"{NAMES}.")
+        return name
 
     def _gpu(self, row: Row, gpu_gib: float) -> str:
         name = row.cells.get("gpu", "").strip()
@@ -120,11 +133,15 @@ class _Reading:
         names: list[str] = []
         priced: list[tuple[str, MicroUsd]] = []
         for part in row.cells.get("zones", "").split(";"):
-            name, equals, price = part.strip().partition("=")
-            if name:
-                names.append(self._one(name))
+            word, equals, price = part.strip().partition("=")
+            if not word and not equals:
+                continue
+            name = self._one(self._name(row, "zones", word))
+            if name in names:
+                raise self._wrong(row, "zones", f"has {name} twice", "Remove one of them.")
+            names.append(name)
             if equals:
-                priced.append((self._one(name), self._money(row, "zones", price)))
+                priced.append((name, self._money(row, "zones", price)))
         return tuple(names), tuple(priced)
 
     def _estimated(self, row: Row) -> Sequence[str]:
@@ -145,17 +162,12 @@ class _Reading:
 
     def _money(self, row: Row, column: str, text: str) -> MicroUsd:
         try:
-            amount = Decimal(text.strip())
-        except InvalidOperation as error:
+            return hourly(text)
+        except ValueError as error:
             raise self._wrong(
-                row, column, "is not a price", "Write US dollars an hour, like 0.53; or nothing."
-            ) from error
-        if not amount.is_finite() or amount < 0 or amount > MOST_USD_H:
-            raise self._wrong(
-                row, column, f"is not between 0 and {MOST_USD_H:,}",
+                row, column, str(error),
                 "Write US dollars an hour, like 0.53; leave it empty where it is unknown.",
-            )  # fmt: skip
-        return micro_usd(amount)
+            ) from error  # fmt: skip
 
     def _at(self, row: Row, column: str) -> Instant:
         text = row.cells.get(column, "").strip()
@@ -165,9 +177,7 @@ class _Reading:
             try:
                 self._instants[text] = instant(text)
             except ValueError as error:
-                raise self._wrong(
-                    row, column, "is not a date", "Write it like 2026-07-30."
-                ) from error
+                raise self._wrong(row, column, str(error), "Write it like 2026-07-30.") from error
         return self._instants[text]
 
     def _source(self, row: Row, market: str) -> str:
@@ -194,12 +204,6 @@ class _Reading:
 
 
 _OF_SHAPE = ("gpu", "gpus", "gpu_gib", "cpu", "memory_gib", "disk_gib")
-
-
-def instant(text: str) -> Instant:
-    """Return an ISO date or time as seconds; without an offset it is UTC."""
-    when = datetime.fromisoformat(text)
-    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
 
 
 # -- writing ---------------------------------------------------------------------------------
@@ -243,7 +247,8 @@ def _of(price: Price | None, word: Callable[[Price], str]) -> str:
 
 
 def _usd(price: Price) -> str:
-    return _dollars(price.usd_h)
+    """Return what holds in all zones; nothing where they have prices of their own."""
+    return "" if price.zones else _dollars(price.usd_h)
 
 
 def _dollars(amount: MicroUsd) -> str:

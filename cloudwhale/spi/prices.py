@@ -34,7 +34,8 @@ class Price(NamedTuple):
     estimated: bool = False
     """Whether it was worked out from others, as the source gives none."""
     zones: tuple[tuple[str, MicroUsd], ...] = ()
-    """Where zones differ: theirs, by name; `usd_h` is then the least of them."""
+    """Where zones differ: theirs, by name; `usd_h` is then the least of them, and a zone without
+    one is unknown."""
 
 
 class Listing(NamedTuple):

@@ -57,9 +57,18 @@ def _counted(lines: Iterable[str], counter: _Counter) -> Iterator[str]:
             yield line
 
 
+_OTHER_SIGNS = (";", "\t", "|")
+"""What spreadsheets put between columns where the comma is for decimals."""
+
+
 def _heading(
     found: list[str], file: str, known: frozenset[str], needed: frozenset[str]
 ) -> list[str]:
+    split_by = next((sign for sign in _OTHER_SIGNS if sign in found[0]), None)
+    if len(found) == 1 and split_by is not None:
+        raise SettingsError(
+            f"{file}: its columns are parted by {split_by!r}", "Save it as CSV with commas."
+        )
     strange = [name for name in found if name not in known]
     if strange:
         raise SettingsError(

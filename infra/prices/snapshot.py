@@ -3,18 +3,22 @@
     python infra/prices/snapshot.py TABLES [--out providers/cloudwhale_providers/prices] [--all]
 
 TABLES holds `aws_instance_prices.csv` and `gcp_instance_prices.csv`: one line a machine type and
-region, with the columns that are read below. `--all` keeps every region and type.
+region, with the columns that are read below. `--all` keeps every region and type. Prices that a
+rule of `cloudwhale.planning.plausible` drops are left out, and counted.
 """
 
 import argparse
 import csv
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from cloudwhale.model.gpus import canonical
 from cloudwhale.model.units import micro_usd
-from cloudwhale.spi.listings import instant, written
+from cloudwhale.planning.plausible import Judged, plausible, possible
+from cloudwhale.spi.listings import written
 from cloudwhale.spi.prices import Listing, Price, Shape
+from cloudwhale.spi.spelling import instant
 from cloudwhale_providers.prices.gcp import HAZARD_PER_H
 from cloudwhale_providers.prices.hazards import hazard_per_h
 
@@ -53,7 +57,9 @@ AWS_COMMENTS = (
     "spotinfo: spot, estimated: on-demand less the savings of AWS Spot Advisor of 2025-06-28,",
     "  github.com/alexei-led/spotinfo 05e93313; hazards from its bands of interruption.",
     "Types, GPUs, memory and zones: instance type data of moto 5.2.1.",
-    "Left out: parts of a GPU (g6f, gr6f), ARM (g5g), most regions and most types without GPUs.",
+    "Left out: parts of a GPU (g6f, gr6f), ARM (g5g), most regions and most types without GPUs;",
+    "  prices that cloudwhale/planning/plausible.py drops: spot of p3dn.24xlarge in us-east-1 and",
+    "  of p4de.24xlarge in eu-central-1 came to 13 % of what such GPUs cost on demand.",
     LICENCE,
 )
 GCP_COMMENTS = (
@@ -113,6 +119,14 @@ def chosen(listings: Iterable[Listing], regions: Sequence[str]) -> list[Listing]
     ]
 
 
+def sane(listings: Sequence[Listing]) -> Judged:
+    """Return what the rules leave of a whole table, whatever its age, and what they have met."""
+    one_by_one = possible(listings)
+    beside_others = plausible(one_by_one.listings, GCP_AT, float("inf"))
+    counts = Counter(one_by_one.counts) + Counter(beside_others.counts)
+    return Judged(beside_others.listings, counts)
+
+
 def _rows(file: Path) -> Iterator[Mapping[str, str]]:
     with file.open(newline="", encoding="utf-8") as lines:
         yield from csv.DictReader(lines)
@@ -159,10 +173,12 @@ def main() -> None:
         ("aws", aws, AWS_REGIONS, AWS_COMMENTS), ("gcp", gcp, GCP_REGIONS, GCP_COMMENTS),
     ):  # fmt: skip
         listings = list(made(_rows(options.tables / f"{name}_instance_prices.csv")))
-        kept = listings if options.all else chosen(listings, regions)
+        judged = sane(listings)
+        kept = judged.listings if options.all else chosen(judged.listings, regions)
         text = "".join(written(kept, comments))
         (options.out / f"{name}.csv").write_text(text, encoding="utf-8")
-        print(f"{name}.csv: {len(kept)} of {len(listings)} listings")
+        met = "".join(f", {many} {rule}" for rule, many in sorted(judged.counts.items()))
+        print(f"{name}.csv: {len(kept)} of {len(listings)} listings{met}")
 
 
 if __name__ == "__main__":

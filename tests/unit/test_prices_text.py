@@ -8,8 +8,9 @@ from price_lists import NOW, a_listing, a_price, a_shape
 from cloudwhale.model.gpus import MODELS
 from cloudwhale.model.units import MicroUsd, micro_usd
 from cloudwhale.spi.errors import SettingsError
-from cloudwhale.spi.listings import COLUMNS, Origin, instant, read, written
+from cloudwhale.spi.listings import COLUMNS, Origin, read, written
 from cloudwhale.spi.prices import Listing
+from cloudwhale.spi.spelling import hourly, instant
 
 HERE = Origin("my.csv", NOW, "mine")
 HEADING = "provider,type,region,gpu,gpus,gpu_gib,cpu,memory_gib,on_demand_usd_h,spot_usd_h"
@@ -45,8 +46,15 @@ def test_prices_of_zones_stand_behind_their_names() -> None:
     one = read_one(f"{HEADING},zones", f"{ROW},a=0.3;b=0.25;c")
     assert one.zones == ("a", "b", "c")
     assert one.spot is not None
-    assert one.spot.zones == (("a", micro_usd("0.3")), ("b", micro_usd("0.25")))
-    assert one.spot.usd_h == micro_usd("0.25")
+    a, b, c = ("a", micro_usd("0.3")), ("b", micro_usd("0.25")), ("c", micro_usd("0.2"))
+    assert one.spot.zones == (a, b, c), "who has none has that of all"
+    assert one.spot.usd_h == micro_usd("0.2")
+
+
+def test_a_zone_whose_spot_price_nobody_says_has_none() -> None:
+    one = read_one(f"{HEADING},zones", f"{ROW.removesuffix('0.2')},a=0.3;b")
+    assert one.spot is not None and one.spot.zones == (("a", micro_usd("0.3")),)
+    assert list(read(list(written([one])), HERE)) == [one]
 
 
 @pytest.mark.parametrize(
@@ -62,9 +70,15 @@ def test_prices_of_zones_stand_behind_their_names() -> None:
         ("cpu", "0", "cpu: '0' is not above 0"),
         ("cpu", "", "cpu: '' is not above 0"),
         ("memory_gib", "lots", "memory_gib: 'lots' is not a number"),
-        ("region", "", "region: '' is empty"),
+        ("region", "", "region: '' is no name"),
         ("provider", "a/b", "provider: 'a/b' is no name"),
         ("type", " ", "type: ' ' is no name"),
+        ("type", "box\x1b[31m", "is no name"),
+        ("type", "x" * 101, "is no name"),
+        ("region", "a/b", "region: 'a/b' is no name"),
+        ("on_demand_usd_h", "1e999999999", "is not between 0"),
+        ("gpus", "", "gpus: '' are none of a model"),
+        ("gpus", "100000000", "gpus: '100000000' is above 1,024"),
     ],
 )
 def test_a_wrong_value_is_named_with_file_line_and_column(
@@ -81,7 +95,13 @@ def test_a_wrong_value_is_named_with_file_line_and_column(
         ("currency", "EUR", "currency: 'EUR' is not USD"),
         ("estimated", "perhaps", "estimated: 'perhaps' names no market"),
         ("on_demand_at", "yesterday", "on_demand_at: 'yesterday' is not a date"),
+        ("on_demand_at", "0001-01-01", "is not between 1970 and 2200"),
+        ("on_demand_at", "9999-12-31T23:59-14:00", "is not between 1970 and 2200"),
         ("zones", "a=-3", "zones: 'a=-3' is not between 0"),
+        ("zones", "a;b;a", "zones: 'a;b;a' has a twice"),
+        ("zones", "a=0.3;a=0.4", "has a twice"),
+        ("zones", "a/b", "zones: 'a/b' is no name"),
+        ("zones", "=0.3", "is no name"),
     ],
 )
 def test_what_else_is_said_is_checked_too(extra: str, value: str, words: str) -> None:
@@ -101,6 +121,7 @@ def test_dollars_may_be_named() -> None:
         ((f"{HEADING},cpu",), "two columns are called 'cpu'"),
         ((HEADING, f"{ROW},more"), "my.csv:2: 11 values for 10 columns"),
         ((HEADING, '"lab'), "my.csv:2:"),
+        ((HEADING.replace(",", ";"),), "its columns are parted by ';'"),
     ],
 )
 def test_a_file_that_is_no_such_list_is_refused(lines: tuple[str, ...], words: str) -> None:
@@ -132,3 +153,9 @@ def test_the_heading_that_is_written_has_every_column() -> None:
 def test_a_day_is_its_midnight_in_utc() -> None:
     assert instant("1970-01-02") == 86400.0
     assert instant("1970-01-01T02:00:00+02:00") == 0.0
+
+
+@pytest.mark.parametrize("text", ["-0.01", "100001", "1e999999999", "Infinity", "sNaN", "", "1,5"])
+def test_what_no_machine_can_cost_is_no_price(text: str) -> None:
+    with pytest.raises(ValueError, match="is not"):
+        hourly(text)

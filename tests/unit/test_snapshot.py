@@ -67,6 +67,17 @@ def test_files_are_written_that_can_be_read(
     assert (one.shape.gpu, one.shape.disk_gib) == ("H100-80GB", 6000.0)
 
 
+def test_prices_that_cannot_be_right_are_left_out_and_counted(
+    tables: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tables / "aws_instance_prices.csv").write_text(AWS.replace("0.41,>20%", "1.5,>20%"))
+    monkeypatch.setattr(sys, "argv", ["snapshot.py", str(tables), "--out", str(tables)])
+    snapshot.main()
+    assert capsys.readouterr().out.startswith("aws.csv: 1 of 3 listings, 1 spot-dearer\n")
+    [one] = read((tables / "aws.csv").read_text().splitlines(True), Origin("aws.csv", 0.0, ""))
+    assert one.on_demand is not None and one.spot is None
+
+
 def test_a_gpu_that_nobody_knows_ends_the_script(tables: Path) -> None:
     (tables / "gcp_instance_prices.csv").write_text(GCP.replace("H100-MEGA", "Voodoo2"))
     with pytest.raises(SystemExit, match="no GPU model is called 'Voodoo2'"):

@@ -1,13 +1,13 @@
 """gpuhunt's catalogue (github.com/dstackai/gpuhunt): one row an instance, location and market."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from decimal import Decimal, InvalidOperation
 
 from cloudwhale.model.gpus import canonical
-from cloudwhale.model.units import MicroUsd, micro_usd
-from cloudwhale.spi.listings import MOST_USD_H, Origin
+from cloudwhale.model.units import MicroUsd
+from cloudwhale.spi.listings import MOST_GPUS, Origin
 from cloudwhale.spi.prices import Listing, Price, Shape
 from cloudwhale.spi.rows import Row, rows, wrong
+from cloudwhale.spi.spelling import NAMES, hourly, is_name
 
 NEEDED = frozenset(
     ("instance_name", "location", "price", "cpu", "memory", "gpu_count", "gpu_name", "gpu_memory",
@@ -18,7 +18,11 @@ KNOWN = NEEDED | {
 }  # fmt: skip
 """Its `RawCatalogItem` and `CatalogItem` of all versions."""
 
-_Key = tuple[Shape, str]
+_MARKETS = {"true": True, "false": False}
+"""Values of `spot`."""
+
+_Priced = dict[tuple[str, bool], MicroUsd]
+"""By location, and whether it is spot."""
 
 
 def is_its(lines: Sequence[str]) -> bool:
@@ -31,20 +35,29 @@ def read(lines: Sequence[str], origin: Origin) -> Iterator[Listing]:
     """Yield listings, one a type and region; raise SettingsError for a wrong row.
 
     Files of one provider are named after it: `aws.csv`. Locations are zones where they look so.
-    GPUs of other makers and of models that are not known are passed over, prices of nothing too.
+    GPUs of other makers, models that are not known, parts of GPUs, machines without CPUs or memory,
+    and prices of nothing are passed over. Where one name stands for several machines (GCP's N1 with
+    GPUs attached), the smallest is taken: the name alone rents no other. Of two prices of one thing
+    the first holds.
     """
-    found: dict[_Key, dict[tuple[str, bool], MicroUsd]] = {}
+    found: dict[tuple[str, str, str], dict[Shape, _Priced]] = {}
     for row in rows(lines, origin.file, known=KNOWN, needed=NEEDED):
         shape = _shape(row, origin)
         price = _price(row, origin.file)
+        is_spot = _is_spot(row, origin.file)
         if shape is None or price is None:
             continue
-        location = row.cells["location"].strip()
+        location = _name(row, "location", origin.file)
         region = region_of(location, shape.provider)
-        is_spot = row.cells["spot"].strip().lower() == "true"
-        found.setdefault((shape, region), {})[location, is_spot] = price
-    for (shape, region), priced in found.items():
-        yield _listing(shape, region, priced, origin)
+        shapes = found.setdefault((shape.provider, shape.type, region), {})
+        shapes.setdefault(shape, {}).setdefault((location, is_spot), price)
+    for (_, _, region), shapes in found.items():
+        smallest = min(shapes, key=_size)
+        yield _listing(smallest, region, shapes[smallest], origin)
+
+
+def _size(shape: Shape) -> tuple[int, float, float, Shape]:
+    return shape.gpus, shape.cpu, shape.memory_gib, shape
 
 
 def region_of(location: str, provider: str) -> str:
@@ -71,22 +84,31 @@ def _listing(
 
 
 def _shape(row: Row, origin: Origin) -> Shape | None:
-    cells = row.cells
+    cells, file = row.cells, origin.file
     provider = cells.get("provider", "").strip() or origin.source.partition(".")[0]
-    name = cells["instance_name"].strip()
-    if not name:
-        raise wrong(origin.file, row, "instance_name", "is empty", "Name the machine type.")
-    count = int(_number(row, "gpu_count", origin.file))
-    gpu_gib = _number(row, "gpu_memory", origin.file)
+    name = _name(row, "instance_name", file)
+    if not is_name(provider):
+        raise wrong(file, row, "provider", "is no name", f"{NAMES}.")
+    count, gpu_gib = _number(row, "gpu_count", file), _number(row, "gpu_memory", file)
+    cpu, memory_gib = _number(row, "cpu", file), _number(row, "memory", file)
     gpu = canonical(cells["gpu_name"], gpu_gib) if count else ""
     is_made_by_others = cells.get("gpu_vendor", "").strip().lower() not in ("", "nvidia")
     if gpu is None or (count and is_made_by_others) or _is_arm(row):
         return None
+    if count != int(count) or count > MOST_GPUS or not cpu or not memory_gib:
+        return None
     return Shape(
-        provider, name.replace("/", "-"), gpu, count, gpu_gib if count else 0.0,
-        _number(row, "cpu", origin.file), _number(row, "memory", origin.file),
-        _number(row, "disk_size", origin.file) if provider not in ("aws", "gcp") else 0.0,
+        provider, name, gpu, int(count), gpu_gib if count else 0.0, cpu, memory_gib,
+        _number(row, "disk_size", file) if provider not in ("aws", "gcp") else 0.0,
     )  # fmt: skip
+
+
+def _name(row: Row, column: str, file: str) -> str:
+    """Return a word that can be part of an offer's id; some of theirs have a `/`."""
+    name = row.cells[column].strip().replace("/", "-")
+    if not is_name(name):
+        raise wrong(file, row, column, "is no name", f"{NAMES}.")
+    return name
 
 
 def _is_arm(row: Row) -> bool:
@@ -106,15 +128,17 @@ def _number(row: Row, column: str, file: str) -> float:
 
 def _price(row: Row, file: str) -> MicroUsd | None:
     text = row.cells["price"].strip()
-    if not text:
-        return None
     try:
-        amount = Decimal(text)
-    except InvalidOperation:
-        amount = Decimal(-1)
-    if not 0 <= amount <= MOST_USD_H:
+        return hourly(text) if text else None
+    except ValueError as error:
         raise wrong(
-            file, row, "price", f"is not between 0 and {MOST_USD_H:,}",
+            file, row, "price", str(error),
             "Write US dollars an hour; leave it empty where it is unknown.",
-        )  # fmt: skip
-    return micro_usd(amount)
+        ) from error  # fmt: skip
+
+
+def _is_spot(row: Row, file: str) -> bool:
+    said = _MARKETS.get(row.cells["spot"].strip().lower())
+    if said is None:
+        raise wrong(file, row, "spot", "is neither true nor false", "Write one of the two.")
+    return said

@@ -22,6 +22,7 @@ def offers_of(listings: Iterable[Listing], lists: Mapping[str, PriceList]) -> It
     """Yield what could be rented, with an id like `aws/us-east-1b/g5.xlarge/spot`.
 
     A type whose zones nobody has said is offered once in its region, which stands for the zone.
+    Where zones have prices of their own, those without one are unknown and not offered.
     Machines of one type share their facts.
     """
     firsts: dict[tuple[Shape, float, float, Market], Offer] = {}
@@ -102,7 +103,7 @@ def _of_region(first: Offer, listing: Listing, terms: Terms, cap: MicroUsd | Non
 def _by_zone(listing: Listing, price: Price, whole: Offer) -> Iterator[Offer]:
     own = dict(price.zones)
     end = f"{whole.type}/{whole.market}"
-    for zone in listing.zones or tuple(own) or (listing.region,):
+    for zone in tuple(own) or listing.zones or (listing.region,):
         yield whole.but(
             id=f"{whole.provider}/{zone}/{end}", zone=zone,
             price_usd_h=own.get(zone, price.usd_h),
