@@ -80,7 +80,13 @@ def update_catalog(wanted: Wanted) -> int:
         lambda: {"updates": [_keys(one) for one in found]},
         lambda paper: _draw(paper, found),
     )
-    return Exit.TROUBLE if any(one.changes is None for one in found) else Exit.DONE
+    return Exit.DONE if _is_done(found) else Exit.TROUBLE
+
+
+def _is_done(found: Sequence[Updated]) -> bool:
+    """Say whether all that was asked for was read, and anything at all."""
+    asked = [one for one in found if one.is_asked]
+    return bool(asked) and all(one.changes is not None for one in asked)
 
 
 def _draw(paper: Paper, found: Sequence[Updated]) -> None:

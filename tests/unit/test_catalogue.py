@@ -1,5 +1,6 @@
 """What can be rented by all that is known here: lists that are merged, kept, and your own."""
 
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -80,6 +81,14 @@ def test_zones_may_have_spot_prices_of_their_own() -> None:
     assert {offer.cap_usd_h for offer in found.values()} == {None}, "nobody bounds it"
 
 
+def test_a_zone_whose_spot_price_nobody_has_said_is_offered_on_demand_alone() -> None:
+    spot = a_price(0.3, zones=(("a", micro_usd("0.3")),))
+    found = by_id(offers_of([a_listing(spot=spot, zones=("a", "b"))], {}))
+    assert sorted(found) == [
+        "aws/a/g5.xlarge/on-demand", "aws/a/g5.xlarge/spot", "aws/b/g5.xlarge/on-demand",
+    ]  # fmt: skip
+
+
 def test_a_type_that_is_not_sold_in_a_market_is_not_offered_there() -> None:
     class Sold(FakePrices):
         def terms(self, shape: Shape, region: str, market: Market) -> Terms:
@@ -143,7 +152,7 @@ def test_two_sources_that_are_far_apart_are_told_and_the_later_is_taken() -> Non
 
 def test_what_is_kept_is_read_again(home: Path) -> None:
     keep(home, "aws", SHIPPED, NOW)
-    assert cached(home, NOW).listings == tuple(SHIPPED)
+    assert cached(home).listings == tuple(SHIPPED)
     assert [file.name for file in folder(home).iterdir()] == ["aws.csv"]
 
 
@@ -168,7 +177,13 @@ def test_a_type_that_is_gone_from_a_region_that_was_read_is_offered_no_more(home
         ("# cloudwhale prices, form 99, read at 1.0\nx\n# end\n", "is of form 99"),
         ("# cloudwhale prices, form 1, read at 1.0\nprovider,type\n", "breaks off"),
         ("# cloudwhale prices, form 1, read at 1.0\nprovider,type\n# end\n", "no column"),
-        ("# cloudwhale prices, form 1, read at 1.0\n\xff\n# end\n", ""),
+        ("# cloudwhale prices, form 1, read at 1.0\n\xff\n# end\n", "not UTF-8"),
+        ("# cloudwhale prices, form 1, read at 1.2.3\nx\n# end\n", "does not begin"),
+        (
+            "# cloudwhale prices, form 1, read at 1.0\n"
+            "provider,type,region,cpu,memory_gib,spot_usd_h\ngcp,b,c,1,1,2\n# end\n",
+            "has prices of gcp",
+        ),
     ],
 )
 def test_kept_prices_that_cannot_be_read_are_set_aside_and_told(
@@ -183,9 +198,16 @@ def test_kept_prices_that_cannot_be_read_are_set_aside_and_told(
     assert "cannot be used" not in " ".join(opened(home).notes), "it is looked at once"
 
 
+def test_what_is_no_file_is_not_waited_for(home: Path) -> None:
+    folder(home).mkdir()
+    os.mkfifo(folder(home) / "aws.csv")
+    assert "is not a regular file" in opened(home).notes[0]
+    assert (folder(home) / "aws.csv").is_fifo(), "it is not ours to move"
+
+
 def test_kept_prices_that_the_system_does_not_give_stay_where_they_are(home: Path) -> None:
     (folder(home) / "aws.csv").mkdir(parents=True)
-    assert "Is a directory" in opened(home).notes[0]
+    assert "is not a regular file" in opened(home).notes[0]
     assert (folder(home) / "aws.csv").is_dir()
 
 
@@ -210,7 +232,7 @@ def test_a_price_of_your_own_holds_when_it_is_newer(home: Path) -> None:
 def test_prices_without_a_date_are_as_old_as_their_file(home: Path) -> None:
     file = home / "my.csv"
     file.write_text("provider,type,region,cpu,memory_gib,on_demand_usd_h\nlab,b,c,1,1,2\n")
-    [one] = own(str(file), NOW)
+    [one] = own(str(file))
     assert one.on_demand is not None
     assert one.on_demand.at == file.stat().st_mtime
     assert one.on_demand.source == "my.csv"
@@ -226,13 +248,13 @@ def test_a_file_that_is_not_there_or_no_file_is_refused(home: Path) -> None:
 def test_text_that_is_not_utf8_is_refused_with_its_line(home: Path) -> None:
     (home / "my.csv").write_bytes(b"a,b\n\xff\n")
     with pytest.raises(SettingsError, match="my.csv:2: this is not UTF-8"):
-        own(str(home / "my.csv"), NOW)
+        own(str(home / "my.csv"))
 
 
 def test_the_same_thing_twice_in_a_file_is_refused(home: Path) -> None:
     file = a_file(home, [a_listing(), a_listing()])
     with pytest.raises(SettingsError, match="g5.xlarge in us-east-1 stands there twice"):
-        own(str(file), NOW)
+        own(str(file))
 
 
 # -- gpuhunt -----------------------------------------------------------------------------------
@@ -248,7 +270,7 @@ GPUHUNT = (
 
 def test_gpuhunts_rows_become_listings(tmp_path: Path) -> None:
     (tmp_path / "aws.csv").write_text(GPUHUNT)
-    found = own(str(tmp_path / "aws.csv"), NOW)
+    found = own(str(tmp_path / "aws.csv"))
     assert [one.shape.type for one in found] == ["g5.xlarge", "m7i.large"]
     assert found[0].shape == a_shape(gpu_gib=24.0)
     assert found[0].on_demand is not None and found[0].spot is not None
@@ -259,7 +281,7 @@ def test_its_locations_of_gcp_are_zones(tmp_path: Path) -> None:
     rows = ["instance_name,location,price,cpu,memory,gpu_count,gpu_name,gpu_memory,spot"]
     rows += [f"g2-standard-4,us-central1-{z},0.{n},4,16,1,L4,24,True" for z, n in ("a3", "b4")]
     (tmp_path / "gcp.csv").write_text("\n".join(rows))
-    [one] = own(str(tmp_path / "gcp.csv"), NOW)
+    [one] = own(str(tmp_path / "gcp.csv"))
     assert (one.region, one.zones) == ("us-central1", ("us-central1-a", "us-central1-b"))
     assert one.spot is not None
     assert one.spot.zones == (
@@ -267,18 +289,60 @@ def test_its_locations_of_gcp_are_zones(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
+def hunted(folder: Path, *rows: str) -> list[Listing]:
+    (folder / "aws.csv").write_text("\n".join((GPUHUNT.splitlines()[0], *rows, "")))
+    return list(own(str(folder / "aws.csv")))
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "g6f.large,us-east-1,0.2,2,8,0.125,L4,3,False,",
+        "rack,us-east-1,90,8,64,100000000,A100,80,False,",
+        "nothing,us-east-1,0.2,,8,0,,,False,",
+        "nothing,us-east-1,0.2,2,,0,,,False,",
+        "m7i.large,us-east-1,,2,8,0,,,False,",
+    ],
+)
+def test_machines_of_it_that_no_job_can_ask_for_are_passed_over(tmp_path: Path, row: str) -> None:
+    assert hunted(tmp_path, row) == []
+
+
+def test_of_machines_of_one_name_the_smallest_is_taken_with_its_own_prices(tmp_path: Path) -> None:
+    [one] = hunted(
+        tmp_path,
+        "n1-standard-8,us-east-1,2.6,8,30,1,V100,16,False,",
+        "n1-standard-8,us-east-1,0.4,8,30,0,,,False,",
+        "n1-standard-8,us-east-1,1.1,8,30,1,V100,16,True,",
+    )
+    assert (one.shape.gpus, one.spot) == (0, None)
+    assert one.on_demand is not None and one.on_demand.usd_h == 400_000
+
+
+def test_of_two_prices_of_one_thing_the_first_holds(tmp_path: Path) -> None:
+    [one] = hunted(
+        tmp_path, "m7i.large,us-east-1,0.1,2,8,0,,,False,", "m7i.large,us-east-1,0.3,2,8,0,,,False,"
+    )
+    assert one.on_demand is not None and one.on_demand.usd_h == 100_000
+
+
 @pytest.mark.parametrize(
     ("row", "words"),
     [
         ("g5,r,-1,4,16,1,A10G,24,False,", "aws.csv:2: price: '-1' is not between 0"),
         ("g5,r,1,x,16,1,A10G,24,False,", "aws.csv:2: cpu: 'x' is not a number"),
-        (",r,1,4,16,1,A10G,24,False,", "aws.csv:2: instance_name: '' is empty"),
+        (",r,1,4,16,1,A10G,24,False,", "aws.csv:2: instance_name: '' is no name"),
+        ("g5,,1,4,16,1,A10G,24,False,", "aws.csv:2: location: '' is no name"),
+        ("g5,r,NaN,4,16,1,A10G,24,False,", "aws.csv:2: price: 'NaN' is not between 0"),
+        ("g5,r,1e999999999,4,16,1,A10G,24,False,", "price: '1e999999999' is not between 0"),
+        ("g5,r,1,4,16,nan,A10G,24,False,", "aws.csv:2: gpu_count: 'nan' is not a number"),
+        ("g5,r,1,4,16,1,A10G,24,maybe,", "aws.csv:2: spot: 'maybe' is neither true nor false"),
     ],
 )
 def test_a_wrong_row_of_it_is_refused(tmp_path: Path, row: str, words: str) -> None:
     (tmp_path / "aws.csv").write_text(GPUHUNT.splitlines()[0] + f"\n{row}\n")
     with pytest.raises(SettingsError, match=words):
-        own(str(tmp_path / "aws.csv"), NOW)
+        own(str(tmp_path / "aws.csv"))
 
 
 # -- what it says of itself ----------------------------------------------------------------------

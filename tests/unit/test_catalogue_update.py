@@ -1,15 +1,16 @@
 """Reading prices anew: what is kept, what is told, and what a source that fails leaves alone."""
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 from price_lists import DAY_S, NOW, FakePrices, a_listing, a_price
 
-from cloudwhale.control.catalogue.cached import cached, folder
+from cloudwhale.control.catalogue.cached import cached, folder, keep
 from cloudwhale.control.catalogue.changes import Thing, changes, words_of
 from cloudwhale.control.catalogue.updating import Updated, update
 from cloudwhale.spi.errors import Denied, Unreachable
-from cloudwhale.spi.prices import Listing
+from cloudwhale.spi.prices import Listing, Reading, Told
 
 OLD = [a_listing("g5.xlarge"), a_listing("g6.xlarge"), a_listing("p5", "eu-west-1", 98.0, 40.0)]
 NEW = [
@@ -23,7 +24,7 @@ def updated(home: Path, now: float = NOW, /, **clouds: FakePrices) -> dict[str, 
 
 
 def kept(home: Path) -> set[tuple[str, str]]:
-    return {(one.shape.type, one.region) for one in cached(home, NOW).listings}
+    return {(one.shape.type, one.region) for one in cached(home).listings}
 
 
 def test_what_was_read_is_kept_and_what_has_changed_is_told(tmp_path: Path) -> None:
@@ -111,3 +112,38 @@ def test_the_largest_moves_come_first_and_rounding_is_none() -> None:
 def test_zones_are_compared_by_their_least_price() -> None:
     one: Listing = a_listing(spot=a_price(0.4, zones=()))
     assert changes([one], [one]).same == 2
+
+
+def test_two_updates_at_once_keep_what_each_has_read(tmp_path: Path) -> None:
+    class Slow(FakePrices):
+        """While it reads, another update ends."""
+
+        def read(self, regions: Sequence[str], now: float, told: Told) -> Reading:
+            updated(tmp_path, aws=FakePrices(OLD, [a_listing("p5", "eu-west-1")]))
+            return super().read(regions, now, told)
+
+    updated(tmp_path, aws=Slow(OLD, NEW))
+    assert kept(tmp_path) == {
+        ("p5", "eu-west-1"), ("g5.xlarge", "us-east-1"), ("g7.xlarge", "us-east-1"),
+    }  # fmt: skip
+
+
+def test_a_region_of_nothing_but_absurd_prices_stays_as_it_was(tmp_path: Path) -> None:
+    updated(tmp_path, aws=FakePrices(OLD))
+    absurd = a_listing("p5", "eu-west-1", 9999.0, None)
+    one = updated(tmp_path, aws=FakePrices(OLD, [*NEW, absurd]))["aws"]
+    assert one.regions == ("us-east-1",)
+    assert ("p5", "eu-west-1") in kept(tmp_path)
+
+
+def test_an_update_that_is_cut_off_while_it_writes_leaves_nothing_behind(tmp_path: Path) -> None:
+    def cut_off() -> Iterator[Listing]:
+        yield from OLD
+        raise KeyboardInterrupt
+
+    updated(tmp_path, aws=FakePrices(OLD))
+    before = (folder(tmp_path) / "aws.csv").read_bytes()
+    with pytest.raises(KeyboardInterrupt):
+        keep(tmp_path, "aws", cut_off(), NOW)
+    assert (folder(tmp_path) / "aws.csv").read_bytes() == before
+    assert {file.name for file in folder(tmp_path).iterdir()} == {"aws.csv", "lock"}

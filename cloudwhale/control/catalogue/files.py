@@ -12,7 +12,7 @@ from cloudwhale.spi.prices import Listing
 MOST_BYTES = 64 * 2**20
 
 
-def own(file: str, now: Instant) -> Sequence[Listing]:
+def own(file: str) -> Sequence[Listing]:
     """Return the listings of a file; raise SettingsError, naming line and column, for a wrong one.
 
     Prices without a date are as old as the file.

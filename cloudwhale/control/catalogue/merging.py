@@ -3,12 +3,14 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from cloudwhale.model.units import Instant
-from cloudwhale.planning.plausible import MARKETS, is_ahead
+from cloudwhale.model.units import Instant, Seconds
+from cloudwhale.planning.plausible import DAY_S, MARKETS, is_ahead
 from cloudwhale.spi.prices import Listing, Market, Price, Shape
 
 DISAGREE_TIMES = 1.5
 """Two sources whose prices are further apart are told of; prices move less in a month."""
+DISAGREE_S: Seconds = 30 * DAY_S
+"""Prices of days that are further apart have moved, and contradict nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,5 +91,10 @@ def _apart(known: Listing, later: Listing, now: Instant) -> Iterable[Disagreemen
             said = Disagreement(
                 later.shape, later.region, market, taken, two if taken is one else one
             )
-            if said.times > DISAGREE_TIMES:
+            if said.times > DISAGREE_TIMES and _is_of_one_month(one, two, now):
                 yield said
+
+
+def _is_of_one_month(one: Price, two: Price, now: Instant) -> bool:
+    """Say whether two prices are of about one time; the date of one ahead of now says nothing."""
+    return is_ahead(one, now) or is_ahead(two, now) or abs(one.at - two.at) <= DISAGREE_S

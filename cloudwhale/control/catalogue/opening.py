@@ -41,10 +41,10 @@ def catalogue(settings: Settings, now: Instant) -> Catalogue:
     Looks at no network. The newest price of each machine type, region and market holds.
     """
     lists = price_lists()
-    kept = cached(settings.home, now)
+    kept = cached(settings.home)
     counts: Counter[str] = Counter()
     sane: list[Sequence[Listing]] = []
-    for source in _sources(settings, now, lists, kept.listings):
+    for source in _sources(settings, lists, kept.listings):
         judged = possible(source)
         counts.update(judged.counts)
         sane.append(judged.listings)
@@ -58,7 +58,6 @@ def catalogue(settings: Settings, now: Instant) -> Catalogue:
 
 def _sources(
     settings: Settings,
-    now: Instant,
     lists: Mapping[str, PriceList],
     kept: Sequence[Listing],
 ) -> Iterator[Sequence[Listing]]:
@@ -67,7 +66,7 @@ def _sources(
         yield tuple(still_there(prices.shipped(), kept))
     yield kept
     for file in settings.prices:
-        yield own(file, now)
+        yield own(file)
 
 
 def still_there(shipped: Sequence[Listing], kept: Sequence[Listing]) -> Iterator[Listing]:

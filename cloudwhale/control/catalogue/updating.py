@@ -1,10 +1,10 @@
 """Reading the prices of clouds anew, and keeping the old ones where that fails."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from cloudwhale.control.catalogue.cached import cached, keep
+from cloudwhale.control.catalogue.cached import alone, cached, keep
 from cloudwhale.control.catalogue.changes import Changes, changes
 from cloudwhale.control.catalogue.merging import merged
 from cloudwhale.model.units import Instant
@@ -26,6 +26,8 @@ class Updated:
     """Those that were read."""
     notes: tuple[str, ...] = ()
     """What went wrong, and what was done about it."""
+    is_asked: bool = True
+    """Whether any of its regions was asked for."""
 
 
 def update(
@@ -35,47 +37,55 @@ def update(
 
     Raises OSError when nothing can be written.
     """
-    aside = cached(home, now)
-    old = [one for one in aside.listings if one.shape.provider in lists]
-    found: list[Updated] = []
-    for cloud, prices in lists.items():
-        mine = [one for one in old if one.shape.provider == cloud]
-        try:
-            reading = prices.read(regions, now, told)
-        except (Unreachable, Denied) as error:
-            remedy = f" {error.remedy}" if error.remedy else ""
-            notes = (f"{error.says}; the prices that were known are kept.{remedy}",)
-            found.append(Updated(cloud, None, len(mine), notes=notes))
-            continue
-        found.append(_taken(home, cloud, (mine, prices.shipped()), reading, now))
-    return tuple(found)
+    return tuple(
+        _updated(home, cloud, prices, regions, (now, told)) for cloud, prices in lists.items()
+    )
+
+
+def _updated(
+    home: Path, cloud: str, prices: PriceList, regions: Sequence[str], rest: tuple[Instant, Told]
+) -> Updated:
+    now, told = rest
+    try:
+        reading = prices.read(regions, now, told)
+    except (Unreachable, Denied) as error:
+        remedy = f" {error.remedy}" if error.remedy else ""
+        return _unread(home, cloud, f"{error.says}; the prices that were known are kept.{remedy}")
+    if not reading.listings and not reading.regions:
+        none = _unread(home, cloud, "none of its regions was asked for.")
+        return replace(none, is_asked=False)
+    with alone(home):  # another update may have kept other regions while we read
+        return _taken(home, cloud, prices.shipped(), reading, now)
+
+
+def _unread(home: Path, cloud: str, note: str) -> Updated:
+    return Updated(cloud, None, len(_kept(home, cloud)), notes=(note,))
+
+
+def _kept(home: Path, cloud: str) -> Sequence[Listing]:
+    return [one for one in cached(home).listings if one.shape.provider == cloud]
 
 
 def _taken(
-    home: Path,
-    cloud: str,
-    known: tuple[Sequence[Listing], Sequence[Listing]],
-    reading: Reading,
-    now: Instant,
+    home: Path, cloud: str, shipped: Sequence[Listing], reading: Reading, now: Instant
 ) -> Updated:
     """Keep what was read, and what was kept before of regions that were not."""
-    mine, shipped = known
-    if not reading.listings and not reading.regions:
-        return Updated(cloud, None, len(mine), notes=("none of its regions was asked for.",))
     judged = possible(reading.listings)
     read = [one for one in judged.listings if one.region in reading.regions]
     if not read:
         says = "nothing that was read can be right; the prices that were known are kept."
-        return Updated(cloud, None, len(mine), notes=(says,))
-    kept = [one for one in mine if one.region not in reading.regions]
+        return _unread(home, cloud, says)
+    regions = {one.region for one in read}
+    mine = _kept(home, cloud)
+    kept = [one for one in mine if one.region not in regions]
     keep(home, cloud, [*kept, *read], now)
     before = merged([shipped, mine], now).listings
     notes = [*reading.notes, *_dropped(judged.counts)]
     return Updated(
         cloud,
-        changes((one for one in before if one.region in reading.regions), read),
+        changes((one for one in before if one.region in regions), read),
         len(kept) + len(read),
-        tuple(sorted(reading.regions)),
+        tuple(sorted(regions)),
         tuple(notes),
     )
 
