@@ -6,7 +6,7 @@ A machine never changes, so what was found out about it once is kept with it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -108,6 +108,11 @@ class Inserting:
             if machine is not None and machine.usd < below_usd:
                 best, below_usd = machine, machine.usd
         return best
+
+    @property
+    def packs(self) -> Iterator[Machine]:
+        """Return all machines that were packed."""
+        return (machine for machine in self._packs.values() if machine is not None)
 
     def sums(self, machine: Machine) -> Sums:
         """Return what a machine's jobs ask of every kind."""

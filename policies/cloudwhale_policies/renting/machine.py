@@ -102,6 +102,8 @@ class Machine:
     """By lot, the least that one job more could add."""
     sums: Sums | None = None
     """What its jobs ask of every kind, once it was asked."""
+    noted: bool = False
+    """Whether it is among the machines that were seen."""
     settled: Machine | None = None
     """The cheapest machine known for the same jobs, once it was looked for."""
 
@@ -141,6 +143,13 @@ class Yard:
         return Machine(
             kind, width, [layout.boot_s], [layout.free], (), (), (), layout.boot_s, 0.0, 0.0
         )
+
+    def again(self, machine: Machine, kind: int) -> Machine:
+        """Return the same machine where its kind has another number."""
+        return Machine(
+            kind, machine.width, machine.times, machine.free, machine.lots, machine.starts,
+            machine.masks, machine.end_s, machine.extra_usd, machine.usd,
+        )  # fmt: skip
 
     def earliest(self, machine: Machine, lot: int) -> float | None:
         """Return when a job of a lot can start at the earliest; None: nowhere in time.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cloudwhale_policies.renting.building import Building
+from cloudwhale_policies.renting.covering import Seen, covering
 from cloudwhale_policies.renting.drawing import Draws
 from cloudwhale_policies.renting.inserting import Inserting
 from cloudwhale_policies.renting.limits import Limits
@@ -66,6 +67,7 @@ class Search:
         self.inserting = Inserting(tables, self._yard)
         self._building = Building(self.inserting, worth, filled, self._draws)
         self._limits = Limits(tables.problem)
+        self._seen = Seen()
         self._dear = tables.cheapest_usd.tolist()
         own = np.argsort(tables.own_usd, axis=1, kind="stable")[:, :OTHERS]
         self._own = own.tolist()
@@ -89,6 +91,7 @@ class Search:
         while (done := self.inserting.work - first) < tries and not self._is_over():
             heat = usd * HOT * (COLD / HOT) ** (done / tries)
             there = self._step(here)
+            self._seen.add(there)
             self.inserting.work += len(here)
             there_usd = _usd(there)
             if there_usd >= usd - heat * math.log(1.0 - self._draws.part()):
@@ -99,6 +102,36 @@ class Search:
             if usd < best_usd - 1e-9:
                 best, best_usd = here, usd
         return best
+
+    def covered(self, fleet: Sequence[Machine], nodes: int, keeps: Keeps) -> list[Machine]:
+        """Return the cheapest choice among all machines seen, where it is cheaper and allowed."""
+        counts = [0] * len(self.tables.members)
+        for machine in fleet:
+            for lot in machine.lots:
+                counts[lot] += 1
+        self._seen.add(fleet)
+        self._seen.add(self.inserting.packs)
+        found = covering(self._seen.machines(), counts, _usd(fleet), nodes)
+        if found is None:
+            return list(fleet)
+        once = self._once(found, counts)
+        return once if keeps(once) and _usd(once) < _usd(fleet) else list(fleet)
+
+    def _once(self, fleet: Sequence[Machine], counts: Sequence[int]) -> list[Machine]:
+        """Return a fleet where no job is on a second machine, dear machines relieved first."""
+        over = Counter(lot for machine in fleet for lot in machine.lots)
+        over.subtract({lot: count for lot, count in enumerate(counts)})
+        kept: list[Machine] = []
+        for machine in sorted(fleet, key=lambda one: -one.usd):
+            gone = _taken(machine, over)
+            if len(gone) == len(machine.lots):
+                continue
+            rest = self.inserting.without(machine, gone) if gone else machine
+            if rest is None:
+                over.update(gone)
+                rest = machine
+            kept.append(rest)
+        return kept
 
     def _begun(self, machines: Sequence[Machine], keeps: Keeps) -> list[Machine]:
         """Return the cheapest of what there is, retyped, and of some fleets built anew."""

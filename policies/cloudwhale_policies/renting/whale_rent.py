@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from cloudwhale_policies.renting.arrays import Tables
+from cloudwhale_policies.renting.bounding import QUICK, THOROUGH, Bound, bound_of
 from cloudwhale_policies.renting.budgets import Start, keeps_budget, start
 from cloudwhale_policies.renting.greedy import Filling
 from cloudwhale_policies.renting.limits import Limits
@@ -20,13 +21,25 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cloudwhale.spi.renting import RentalPlan, RentalProblem
-    from cloudwhale_policies.renting.arrays import Floats
+    from cloudwhale_policies.renting.arrays import Flags
 
 Effort = Literal["quick", "thorough"]
 
 TRIES = {"quick": 300, "thorough": 8_000}
 """Tries to place a job, for each job of the problem."""
 MOST_TRIES = {"quick": 200_000, "thorough": 3_000_000}
+ROUNDS = {"quick": 1, "thorough": 4}
+BOUNDS = {"quick": QUICK, "thorough": THOROUGH}
+NODES = 50
+"""Nodes in which a cheaper choice among all machines seen is looked for."""
+COVERED = 300
+"""With more lots that takes longer than it gains."""
+DISLIKED = 0.5
+"""A kind on which the bound runs none of a job counts as if the job were so much dearer there."""
+FAINT = 0.02
+"""A smaller part of a job on a kind is none."""
+FEW = 10
+"""With so few jobs all kinds are tried."""
 
 
 class WhaleRent:
@@ -46,38 +59,82 @@ class WhaleRent:
             return plain
         count = len(problem.jobs)
         tries = min(TRIES[self._effort] * count, MOST_TRIES[self._effort])
-        better, fleet = improved(begun, tries, self._is_over)
+        bound = bound_of(tables, BOUNDS[self._effort])
+        better, fleet = improved(begun, bound, Work(tries, ROUNDS[self._effort]), self._is_over)
         if self._is_over():
             return replace(plain, how="greedy, as the time was up", out_of_effort=True)
         how = f"greedy, then {tries} tries to place a job better"
         plan = plan_of(better, fleet, how, tables)
         more = len(plain.left_out) - len(plan.left_out)
-        return plan if more > 0 or (more == 0 and plan.cost_usd < plain.cost_usd) else plain
+        best = plan if more > 0 or (more == 0 and plan.cost_usd < plain.cost_usd) else plain
+        return _with_bound(best, problem, bound)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """How much is done to find a better fleet."""
+
+    tries: int
+    rounds: int
+    """After each the cheapest choice among all machines seen is looked for."""
 
 
 def improved(
-    begun: Start, tries: int, is_over: IsOver = never, worth: Floats | None = None
+    begun: Start, bound: Bound, work: Work, is_over: IsOver = never
 ) -> tuple[Tables, Fleet]:
     """Return a fleet for the same jobs, and some of those left out if it has room for them."""
-    used = {machine.kind for machine in begun.fleet.machines}
-    kept = kept_kinds(begun.tables, used)
+    liked = _liked(begun.tables, bound)
+    kept = _kept(begun, liked)
     tables = narrowed(begun.tables, kept)
     place = {kind: column for column, kind in enumerate(kept)}
-    machines = [replace(one, kind=place[one.kind], tries={}) for one in begun.fleet.machines]
+    yard = Yard(tables)
+    machines = [yard.again(one, place[one.kind]) for one in begun.fleet.machines]
     filled = filled_usd(tables)
-    search = Search(tables, filled.min(axis=1) if worth is None else worth, filled, is_over)
+    worth = filled.min(axis=1)
+    search = Search(tables, worth, np.where(liked[:, kept], filled, filled / DISLIKED), is_over)
     limits = Limits(tables.problem)
 
     def keeps(some: Sequence[Machine]) -> bool:
         return limits.keep(some) and keeps_budget(tables, some)
 
-    machines = search.better(machines, tries, keeps)
-    filling = Filling(tables, Yard(tables), limits)
+    for _ in range(work.rounds):
+        machines = search.better(machines, work.tries // work.rounds, keeps)
+        if len(tables.members) <= COVERED and not is_over():
+            machines = search.covered(machines, NODES, keeps)
+    filling = Filling(tables, yard, limits)
     for machine in machines:
         filling.take(machine)
     left = [lot for lot in _unseated(tables, machines) if not filling.add(lot, keeps)]
     scarce = set(begun.fleet.left)
     return tables, Fleet(filling.machines, [lot for lot in left if lot in scarce])
+
+
+def _liked(tables: Tables, bound: Bound) -> Flags:
+    """Return on which kinds the programme of the bound ran some of each lot."""
+    liked = np.zeros((len(tables.members), len(tables.kinds)), dtype=bool)
+    first = [rows[0] for rows in tables.members]
+    for kind, part in bound.runs.items():
+        liked[:, kind] = part[first] > FAINT
+    return liked
+
+
+def _kept(begun: Start, liked: Flags) -> Sequence[int]:
+    """Return the kinds that are tried: all for a few jobs."""
+    if len(liked) <= FEW:
+        return range(len(begun.tables.kinds))
+    used = {machine.kind for machine in begun.fleet.machines}
+    return kept_kinds(begun.tables, used | set(np.flatnonzero(liked.any(axis=0)).tolist()))
+
+
+def _with_bound(plan: RentalPlan, problem: RentalProblem, bound: Bound) -> RentalPlan:
+    """Return the plan with what its jobs are worth, which it cannot cost less than."""
+    seated = {job for choice in plan.choices for job in choice.jobs}
+    worth = {
+        job: worth
+        for job, worth in zip(problem.jobs, bound.worth.tolist(), strict=True)
+        if job in seated
+    }
+    return replace(plan, bound_usd=min(sum(worth.values()), plan.cost_usd), worth_usd=worth)
 
 
 def _unseated(tables: Tables, machines: Sequence[Machine]) -> list[int]:
