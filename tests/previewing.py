@@ -27,8 +27,11 @@ HOUR = 3600.0
 
 
 def a_desk(home: Path, **settings: Any) -> Desk:
-    """Open a desk of a host with two CPUs, 8 GiB and no GPU, and nothing stored."""
-    of_host = {"home": home, "node": "desk", "cpu": 2.0, "memory_gib": 8.0, "devices": ()}
+    """Open a desk of a host with two CPUs, 8 GiB and no GPU; it rents in the plain way."""
+    of_host = {
+        "home": home, "node": "desk", "cpu": 2.0, "memory_gib": 8.0, "devices": (),
+        "rent": "one-each",
+    }  # fmt: skip
     made = Settings.model_validate({**of_host, **settings})
     return Desk(made, SystemClock(), MemoryStore(), open_objects("memory://"))
 
