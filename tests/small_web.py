@@ -18,6 +18,8 @@ class Page:
     packed: bool = False
     breaks_off: bool = False
     """Less comes than the header says."""
+    stalls: bool = False
+    """Less comes than the header says, and the connection stays open until the server ends."""
 
 
 @dataclass
@@ -31,6 +33,7 @@ class Web:
     headers_of: dict[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
     """Headers that an answer has besides, by path."""
     url: str = ""
+    ended: threading.Event = field(default_factory=threading.Event)
 
     def serve(self, path: str, body: str | bytes, **fields: bool | int) -> None:
         """Serve a document from now on."""
@@ -57,9 +60,13 @@ def serving() -> Iterator[Web]:
                 self.send_header("Content-Encoding", "gzip")
             for header, value in web.headers_of.get(name, {}).items():
                 self.send_header(header, value)
-            self.send_header("Content-Length", str(len(body) + 100 * page.breaks_off))
+            self.send_header(
+                "Content-Length", str(len(body) + 100 * (page.breaks_off or page.stalls))
+            )
             self.end_headers()
             self.wfile.write(body)
+            if page.stalls:
+                web.ended.wait()
 
         def log_message(self, format: str, *args: object) -> None:
             """Say nothing."""
@@ -71,6 +78,7 @@ def serving() -> Iterator[Web]:
     try:
         yield web
     finally:
+        web.ended.set()
         server.shutdown()
         thread.join()
         server.server_close()

@@ -15,11 +15,15 @@ from cloudwhale.control.catalogue.changes import Changes, Move, Thing, words_of
 from cloudwhale.control.catalogue.updating import Updated, update
 from cloudwhale.model.units import Seconds, usd
 from cloudwhale.reporting.figures import counted
+from cloudwhale.spi.clock import Clock
+from cloudwhale.spi.errors import Unreachable
 
 if TYPE_CHECKING:
     from rich.status import Status
 
 QUIET_S: Seconds = 2.0
+LONGEST_S: Seconds = 3600.0
+"""Of all that is read; the lists of six regions take minutes, a server that trickles for ever."""
 MOVES_TOLD = 10
 
 
@@ -35,19 +39,25 @@ class Wanted:
 class Working:
     """Within it, a person sees what is being read once it takes longer than a glance."""
 
-    def __init__(self) -> None:
-        self._clock = SystemClock()
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
         self._since = self._clock.steady()
         self._status: Status | None = None
+        self._words = ""
 
     def told(self, words: str) -> None:
-        """Show what is being done now."""
-        if not is_terminal(sys.stderr) or self._clock.steady() - self._since < QUIET_S:
+        """Show what is being done now; raise Unreachable when it takes too long."""
+        took_s = self._clock.steady() - self._since
+        if took_s > LONGEST_S:
+            raise Unreachable(f"reading takes over {LONGEST_S / 60:.0f} min ({words})")
+        if not is_terminal(sys.stderr) or took_s < QUIET_S:
             return
         if self._status is None:
             self._status = console_on(sys.stderr).status(words)
             self._status.start()
-        self._status.update(words)
+        if words != self._words:
+            self._status.update(words)
+            self._words = words
 
     def __enter__(self) -> Self:
         return self
@@ -70,11 +80,11 @@ def update_catalog(wanted: Wanted) -> int:
     if unknown:
         raise NotFound(f"No provider is called {unknown[0]}.", f"Known: {', '.join(lists)}.")
     chosen = {name: lists[name] for name in wanted.providers or lists}
-    with Working() as working:
+    clock = SystemClock()
+    with Working(clock) as working:
         found = update(
-            settings.home, chosen, wanted.regions or settings.regions, SystemClock().now(),
-            working.told,
-        )  # fmt: skip
+            settings.home, chosen, wanted.regions or settings.regions, clock.now(), working.told
+        )
     document_or(
         wanted.as_json,
         lambda: {"updates": [_keys(one) for one in found]},

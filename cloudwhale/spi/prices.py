@@ -81,7 +81,10 @@ class Terms(NamedTuple):
 
 
 Told = Callable[[str], None]
-"""Takes a few words on what is being done, for somebody who waits."""
+"""Takes a few words on what is being done, for somebody who waits; called with all that comes.
+
+Raises Unreachable when whoever waits has waited long enough.
+"""
 
 
 class Reading(NamedTuple):

@@ -26,6 +26,7 @@ from cloudwhale.reporting.drawn import show
 from cloudwhale.reporting.offers import Shown, offer_keys, offers_sheet, own_keys
 from cloudwhale.reporting.sheet import plain_lines
 from cloudwhale.spi.errors import CloudwhaleError, NothingCanRunIt, SettingsError, Unreachable
+from cloudwhale.spi.prices import Reading, Told
 
 APP = whole_app()
 LISTINGS = [
@@ -45,6 +46,18 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     for module in (opening, updating):
         monkeypatch.setattr(module, "price_lists", lambda: cloud)
     yield tmp_path
+
+
+class SteppedClock:
+    """A clock that stands until it is moved."""
+
+    passed_s = 0.0
+
+    def now(self) -> float:
+        return NOW
+
+    def steady(self) -> float:
+        return self.passed_s
 
 
 def called(*words: str) -> Any:
@@ -232,14 +245,40 @@ def test_a_person_sees_what_is_being_read_when_it_takes_longer_than_a_glance(
     monkeypatch.setattr(
         updating, "console_on", lambda stream: Console(file=screen, force_terminal=True, width=80)
     )
-    with updating.Working() as working:
+    clock = SteppedClock()
+    with updating.Working(clock) as working:
         working.told("prices of us-east-1")
     assert screen.getvalue() == "", "not at once"
-    monkeypatch.setattr(updating, "QUIET_S", 0.0)
-    with updating.Working() as working:
+    with updating.Working(clock) as working:
+        clock.passed_s += updating.QUIET_S
         working.told("prices of us-east-1")
         working.told("prices of us-east-2")
     assert "prices of us-east-2" in screen.getvalue()
+
+
+def test_reading_ends_when_it_has_taken_too_long() -> None:
+    clock = SteppedClock()
+    with updating.Working(clock) as working:
+        clock.passed_s += updating.LONGEST_S
+        working.told("prices of us-east-1")
+        clock.passed_s += 1.0
+        with pytest.raises(Unreachable, match=r"takes over 60 min \(prices of us-east-2\)"):
+            working.told("prices of us-east-2")
+
+
+def test_an_update_of_one_cloud_by_its_region_is_no_trouble_for_the_other(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Elsewhere(FakePrices):
+        def read(self, regions: Any, now: float, told: Told) -> Reading:
+            return Reading(())
+
+    aws = FakePrices(LISTINGS)
+    monkeypatch.setattr(updating, "price_lists", lambda: {"aws": aws, "gcp": Elsewhere([])})
+    assert update_catalog(Wanted(("us-east-1",), (), as_json=False)) == Exit.DONE
+    assert "gcp: not read.\n  none of its regions was asked for." in capsys.readouterr().out
+    monkeypatch.setattr(updating, "price_lists", lambda: {"gcp": Elsewhere([])})
+    assert update_catalog(Wanted(("moon",), (), as_json=False)) == Exit.TROUBLE
 
 
 # -- completion ----------------------------------------------------------------------------------

@@ -168,6 +168,37 @@ def test_what_is_no_such_list_is_not_taken(web: Web, body: str, words: str) -> N
         read(web)
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"GPU": "nan"}, {"GPU": "inf"}, {"GPU": "1e9"}, {"GPU": "-1"}, {"vCPU": "nan"},
+        {"Memory": "inf GiB"}, {"Memory": "-4 GiB"}, {"PricePerUnit": "1e999999999"},
+        {"PricePerUnit": "NaN"}, {"PricePerUnit": "-1"}, {"Instance Type": "g5.\x1b[31m"},
+    ],
+)  # fmt: skip
+def test_a_row_that_can_be_no_machine_is_passed_over(web: Web, fields: dict[str, str]) -> None:
+    sane = a_row("g6.xlarge", "0.8")
+    wrong = a_row("g5.xlarge", "1").replace('"', "").split(",")
+    for name, value in fields.items():
+        wrong[COLUMNS.index(name)] = value
+    body = a_list(sane, ",".join(f'"{cell}"' for cell in wrong))
+    web.serve(f"/offers/v1.0/aws/AmazonEC2/current/{US}/index.csv", body)
+    assert list(by_type(read(web))) == ["g6.xlarge"]
+
+
+@pytest.mark.parametrize("savings", ["NaN", "Infinity", "-5", "100"])
+def test_advice_that_is_no_part_of_a_price_is_passed_over(web: Web, savings: str) -> None:
+    web.serve("/spot-advisor-data.json", ADVISOR.replace('"s": 60', f'"s": {savings}'))
+    found = by_type(read(web))
+    assert found["g5.xlarge"].spot is None and found["p5.48xlarge"].spot is not None
+
+
+@pytest.mark.parametrize("band", ["NaN", "Infinity", '"x"'])
+def test_advice_of_another_form_is_told(web: Web, band: str) -> None:
+    web.serve("/spot-advisor-data.json", ADVISOR.replace('"r": 1', f'"r": {band}'))
+    assert any("used not to send" in note for note in read(web).notes)
+
+
 def test_a_list_that_breaks_off_is_not_taken(web: Web) -> None:
     path = f"/offers/v1.0/aws/AmazonEC2/current/{US}/index.csv"
     for fields in ({"breaks_off": True}, {"breaks_off": True, "packed": True}):

@@ -50,6 +50,7 @@ def a_sku(says: str, usd: float, usage: str = "OnDemand", **fields: Any) -> dict
     }  # fmt: skip
 
 
+CORE = "G2 Instance Core running in Americas"
 CATALOGUE = [
     a_sku("G2 Instance Core running in Americas", 0.025),
     a_sku("G2 Instance Ram running in Americas", 0.003),
@@ -121,6 +122,11 @@ def test_a_price_where_no_such_machine_stands_is_no_offer(web: Web) -> None:
         ("[]", "has another form"),
         ("about: {}", "has another form"),
         (TABLE.replace("0.7068", "much"), "has another form"),
+        (TABLE.replace("0.7068", ".nan"), "has another form"),
+        (TABLE.replace("0.7068", "-1"), "has another form"),
+        (TABLE.replace("0.7068", '"1e999999999"'), "has another form"),
+        (TABLE.replace("1795000000", ".nan"), "has another form"),
+        (TABLE.replace("1795000000", "-.inf"), "has another form"),
         ("about: {timestamp: 1}\ncompute: {instance: {}}", "none of the machine types"),
     ],
 )
@@ -174,6 +180,9 @@ def test_types_without_a_price_are_told(web: Web) -> None:
         ("[]", "JSON that is no object"),
         ("{}", "sent no parts"),
         (json.dumps({"skus": [{"description": "x"}]}), "has another form"),
+        (json.dumps({"skus": [a_sku(CORE, -0.5)]}), "has another form"),
+        (json.dumps({"skus": [a_sku(CORE, 1e9)]}), "has another form"),
+        (json.dumps({"skus": [a_sku(CORE, 1)]}).replace('"1"', '"1e999999999"'), "another form"),
         (json.dumps({"skus": [], "nextPageToken": ""}), "none of the machine types"),
     ],
 )

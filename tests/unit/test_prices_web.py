@@ -83,14 +83,30 @@ def test_what_could_be_secret_in_an_address_is_not_told(web: Web) -> None:
     assert "secret" not in str(caught.value)
 
 
-def test_somebody_who_waits_is_told_how_far_it_is(
-    web: Web, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(documents, "TELL_EVERY_BYTES", MOST)
+def test_somebody_who_waits_is_told_how_far_it_is(web: Web) -> None:
     web.serve("/a", b"0\n" * (2 * MOST))
     told: list[str] = []
     assert sum(map(len, documents.lines(f"{web.url}/a", 8 * MOST, told.append))) == 4 * MOST
-    assert [words.rpartition(": ")[2] for words in told] == ["1 MiB", "2 MiB", "3 MiB", "4 MiB"]
+    sizes = [words.rpartition(": ")[2] for words in told]
+    assert list(dict.fromkeys(sizes)) == ["0 MiB", "1 MiB", "2 MiB", "3 MiB", "4 MiB"]
+
+
+def test_who_sends_a_little_and_then_nothing_does_not_hold_up_who_has_waited_enough(
+    web: Web,
+) -> None:
+    def enough(words: str) -> None:
+        raise Unreachable("it takes too long")
+
+    web.serve("/a", "a\n", stalls=True)
+    with pytest.raises(Unreachable, match="it takes too long"):
+        documents.text(f"{web.url}/a", MOST, enough)
+
+
+def test_who_is_silent_is_given_up(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(documents, "SILENCE_S", 0.05)
+    web.serve("/a", "a\n", stalls=True)
+    with pytest.raises(Unreachable, match="does not answer: timed out"):
+        text(web)
 
 
 @pytest.mark.parametrize("body", ["", "{", "[1]", "null", "[" * 100_000])

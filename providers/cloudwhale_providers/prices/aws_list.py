@@ -3,13 +3,14 @@
 import csv
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from decimal import Decimal, InvalidOperation
 from typing import NamedTuple
 
 from cloudwhale.model.gpus import MODELS
-from cloudwhale.model.units import MicroUsd, micro_usd
+from cloudwhale.model.units import MicroUsd
 from cloudwhale.spi.errors import Unreachable
+from cloudwhale.spi.listings import MOST_GPUS
 from cloudwhale.spi.prices import Shape
+from cloudwhale.spi.spelling import hourly, is_name
 
 GPU_OF_FAMILY: Mapping[str, tuple[str, float]] = {
     "p3": ("V100-16GB", 16.0), "p3dn": ("V100-32GB", 32.0), "p4d": ("A100-40GB", 40.0),
@@ -75,6 +76,8 @@ def _is_wanted(row: Mapping[str, str], types: frozenset[str]) -> bool:
     if any(row.get(name, values[0]) not in values for name, values in _MUST_BE.items()):
         return False
     name = row["Instance Type"]
+    if not is_name(name):
+        return False
     return name in types or name.partition(".")[0] in GPU_OF_FAMILY
 
 
@@ -85,11 +88,11 @@ def _listed(row: Mapping[str, str]) -> Listed | None:
     family = name.partition(".")[0]
     count = _number(row["GPU"])
     gpu, gib = GPU_OF_FAMILY.get(family, ("", 0.0))
-    if gpu and (count < 1 or count != int(count)):
+    if gpu and (not 1 <= count <= MOST_GPUS or count != int(count)):
         return None  # a part of a GPU, which no job can ask for
     try:
-        price = micro_usd(Decimal(row["PricePerUnit"]))
-    except (InvalidOperation, ValueError):
+        price = hourly(row["PricePerUnit"])
+    except ValueError:
         return None
     cpu, memory_gib = _number(row["vCPU"]), _number(row["Memory"].partition(" ")[0])
     if not cpu or not memory_gib:
@@ -113,7 +116,9 @@ def disk_gib(said: str) -> float:
 
 
 def _number(text: str) -> float:
+    """Return a number of what it has; 0 for what is none that a machine could have."""
     try:
-        return float(text.replace(",", "") or 0)
+        value = float(text.replace(",", "") or 0)
     except ValueError:
         return 0.0
+    return value if 0 <= value < 1e9 else 0.0

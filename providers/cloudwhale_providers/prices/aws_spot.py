@@ -5,8 +5,9 @@ from datetime import UTC, datetime
 from importlib import import_module
 from typing import Any, NamedTuple, Protocol
 
-from cloudwhale.model.units import Instant, MicroUsd, micro_usd
+from cloudwhale.model.units import Instant, MicroUsd
 from cloudwhale.spi.errors import Denied, Unreachable
+from cloudwhale.spi.spelling import hourly
 
 ZonePrices = Mapping[str, tuple[tuple[str, MicroUsd], ...]]
 """By machine type: prices by zone."""
@@ -28,9 +29,9 @@ def advice(document: Mapping[str, Any]) -> Mapping[tuple[str, str], Advice]:
             (region, name): Advice(float(said["s"]) / 100.0, int(said["r"]))
             for region, systems in document["spot_advisor"].items()
             for name, said in systems.get("Linux", {}).items()
-            if 0 <= int(said["r"]) <= 4
+            if 0 <= int(said["r"]) <= 4 and 0 <= float(said["s"]) < 100
         }
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
         raise Unreachable(f"Spot Advisor sent what it used not to send: {error!r}") from error
 
 
@@ -74,17 +75,17 @@ class DescribedHistory:
         except errors.ClientError as error:
             says = str(error)
             raise (Denied(says) if _is_denial(error) else Unreachable(says)) from error
-        except errors.BotoCoreError as error:
-            raise Unreachable(str(error)) from error
+        except (errors.BotoCoreError, ValueError) as error:
+            raise Unreachable(f"EC2's spot prices cannot be read: {error}") from error
 
 
 def newest(items: Iterable[Mapping[str, Any]]) -> ZonePrices:
-    """Return the newest price of each type in each zone."""
+    """Return the newest price of each type in each zone; raise ValueError for what is none."""
     last: dict[tuple[str, str], tuple[Any, MicroUsd]] = {}
     for item in items:
         key = (str(item["InstanceType"]), str(item["AvailabilityZone"]))
         if key not in last or item["Timestamp"] > last[key][0]:
-            last[key] = (item["Timestamp"], micro_usd(str(item["SpotPrice"])))
+            last[key] = (item["Timestamp"], hourly(str(item["SpotPrice"])))
     found: dict[str, list[tuple[str, MicroUsd]]] = {}
     for (name, zone), (_, price) in sorted(last.items(), key=lambda entry: entry[0]):
         found.setdefault(name, []).append((zone, price))

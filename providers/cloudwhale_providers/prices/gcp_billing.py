@@ -5,9 +5,10 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from cloudwhale.model.units import MicroUsd, micro_usd
+from cloudwhale.model.units import MicroUsd
 from cloudwhale.spi.errors import Unreachable
 from cloudwhale.spi.prices import Market, Shape
+from cloudwhale.spi.spelling import MOST_USD_H, hourly
 
 SERVICE = "6F81-5844-456A"
 """Compute Engine, in the catalogue's numbering."""
@@ -92,11 +93,14 @@ def _price(sku: Mapping[str, Any]) -> Decimal:
     unit = sku["pricingInfo"][0]["pricingExpression"]["tieredRates"][-1]["unitPrice"]
     if unit.get("currencyCode", "USD") != "USD":
         raise Unreachable(f"the billing catalogue is in {unit['currencyCode']}, not in USD")
-    return Decimal(str(unit.get("units", 0) or 0)) + Decimal(unit.get("nanos", 0) or 0) / 10**9
+    units, nanos = Decimal(str(unit.get("units", 0) or 0)), Decimal(unit.get("nanos", 0) or 0)
+    if not 0 <= units <= MOST_USD_H or not 0 <= nanos < 10**9:
+        raise ValueError(f"{sku['description']} costs {units} and {nanos}")
+    return units + nanos / 10**9
 
 
 def machine_usd_h(shape: Shape, region: str, market: Market, known: Parts) -> MicroUsd | None:
-    """Return the price of a machine; None when the price of one of its parts is not known."""
+    """Return the price of a machine; None when that of a part is not known, or no machine's."""
     family = next(
         (name for start, name in _FAMILY_OF_TYPE if shape.type.startswith(start)),
         shape.type.partition("-")[0].upper(),
@@ -113,4 +117,7 @@ def machine_usd_h(shape: Shape, region: str, market: Market, known: Parts) -> Mi
         if price is None:
             return None
         total += price * Decimal(str(amount))
-    return micro_usd(total)
+    try:
+        return hourly(total)
+    except ValueError:
+        return None

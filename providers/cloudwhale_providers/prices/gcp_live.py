@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from cloudwhale.model.units import Instant, MicroUsd, micro_usd
+from cloudwhale.model.units import Instant, MicroUsd
 from cloudwhale.spi.errors import Denied, Unreachable
 from cloudwhale.spi.prices import Listing, Market, Price, Reading, Shape, Told
+from cloudwhale.spi.spelling import hourly
 from cloudwhale_providers.prices import web
 from cloudwhale_providers.prices.gcp_billing import SERVICE, Parts, machine_usd_h, parts
 
@@ -157,17 +158,19 @@ def _from_table(sources: GcpSources, regions: Sequence[str], now: Instant, told:
     on_demand: dict[tuple[str, str], MicroUsd] = {}
     spot: dict[tuple[str, str], MicroUsd] = {}
     try:
-        at = float(document["about"]["timestamp"])
+        at = min(float(document["about"]["timestamp"]), now)
+        if not at >= 0:
+            raise ValueError(f"its time is {at}")
         for name, machine in document["compute"]["instance"].items():
             for region in regions:
                 said = machine["cost"].get(region)
                 if said is not None:
-                    on_demand[name, region] = micro_usd(str(said["hour"]))
+                    on_demand[name, region] = hourly(str(said["hour"]))
                     if said.get("hour_spot"):
-                        spot[name, region] = micro_usd(str(said["hour_spot"]))
+                        spot[name, region] = hourly(str(said["hour_spot"]))
     except (KeyError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
         raise Unreachable(f"the price table has another form now: {error!r}") from error
-    return Priced(on_demand, spot, min(at, now), "cyclenerd")
+    return Priced(on_demand, spot, at, "cyclenerd")
 
 
 def _table(text: str) -> Any:

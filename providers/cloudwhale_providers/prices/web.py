@@ -18,7 +18,6 @@ SILENCE_S: Seconds = 30.0
 """Who sends nothing for so long is given up."""
 CHUNK_BYTES = 2**18
 LINE_MOST_BYTES = 2**22
-TELL_EVERY_BYTES = 32 * 2**20
 AGENT = "cloudwhale (price list)"
 
 
@@ -65,12 +64,15 @@ def _chunks(url: str, most_bytes: int, told: Told, headers: Mapping[str, str]) -
     request = Request(
         url, headers={"User-Agent": AGENT, "Accept-Encoding": "gzip", **headers}
     )  # fmt: skip
-    read, told_at = 0, 0
+    read = 0
     try:
         with urlopen(request, timeout=SILENCE_S) as answer:
             packed = answer.headers.get("Content-Encoding", "").lower() == "gzip"
             unpack = zlib.decompressobj(31) if packed else None
-            while raw := answer.read(CHUNK_BYTES):
+            due = answer.length  # None: until the server closes
+            # What has come is taken at once: a whole chunk of a trickle would take hours.
+            while raw := answer.read1(CHUNK_BYTES if due is None else min(CHUNK_BYTES, due)):
+                due = None if due is None else due - len(raw)
                 part = raw
                 while True:
                     # A small packed document can be a huge one: it is unpacked bit by bit.
@@ -84,11 +86,9 @@ def _chunks(url: str, most_bytes: int, told: Told, headers: Mapping[str, str]) -
                     part = unpack.unconsumed_tail if unpack else b""
                     if not part:
                         break
-                if read - told_at >= TELL_EVERY_BYTES:
-                    told(f"{site(url)}: {read // 2**20} MiB")
-                    told_at = read
+                told(f"{site(url)}: {read // 2**20} MiB")
             # A read that ends too soon is no error to the library; what is still due says so.
-            if answer.length or (unpack is not None and not unpack.eof):
+            if due or (unpack is not None and not unpack.eof):
                 raise Unreachable(f"{site(url)} broke off after {read:,} bytes")
     except HTTPError as error:
         raise _refused(url, error) from error
