@@ -9,6 +9,8 @@ import pytest
 from shell import Shell
 
 from cloudwhale.clock import SystemClock
+from cloudwhale.control.catalogue import catalogue
+from cloudwhale.settings import Settings
 
 GPU = "name: train\ncommand: 'true'\nduration: 2h\nreference: L4\nresources: {gpu: 1}\n"
 
@@ -153,16 +155,17 @@ def test_prices_from_the_future_are_said_to_be(shell: Shell) -> None:
 
 
 def test_two_lists_that_disagree_are_told_of_and_the_newer_holds(shell: Shell) -> None:
-    shell.write("job.yaml", GPU)
-    today = datetime.fromtimestamp(SystemClock().now(), UTC).date().isoformat()
-    prices(
-        shell,
-        f"aws,g6.xlarge,us-east-1,L4,1,24,4,16,9.99,,{today}",
-        heading=f"{HEADING},on_demand_at",
-    )
+    now = SystemClock().now()
+    shipped = catalogue(Settings(home=shell.home), now).offers
+    one = next(o for o in shipped if o.type == "g6.xlarge" and o.market == "on-demand")
+    dear = 2 * (one.price_usd_h or 0) / 1e6
+    today = datetime.fromtimestamp(now, UTC).date().isoformat()
+    row = f"aws,g6.xlarge,{one.region},L4,1,24,4,16,{dear:.4f},,{today}"
+    prices(shell, row, heading=f"{HEADING},on_demand_at")
     said = shell("plan", "job.yaml", "--budget", "50", "--json")
     assert said.code == 0, said.err
-    assert any("g6.xlarge in us-east-1" in note for note in said.document["notes"])
+    (note,) = [note for note in said.document["notes"] if f"g6.xlarge in {one.region}" in note]
+    assert "two sources say different things" in note and f"{dear:.4f}"[:4] in note
 
 
 def test_a_plan_is_made_again_to_the_byte_but_for_its_times(shell: Shell) -> None:
