@@ -16,6 +16,7 @@ from cloudwhale_policies.renting.areas import PLAIN, Areas
 from cloudwhale_policies.renting.arrays import Tables
 from cloudwhale_policies.renting.certificates import Certificates, Open
 from cloudwhale_policies.renting.hours import Costs, Programme
+from cloudwhale_policies.renting.patterns import Patterns
 from cloudwhale_policies.renting.sets import Sets
 
 if TYPE_CHECKING:
@@ -55,10 +56,12 @@ class Effort:
     """Rounds end when so small a share of the bound is not proven."""
     sets: int = 0
     """Times that ways to count are made for the kinds that are used most."""
+    loads: int = 0
+    """Up to so many lots whole loads of machines are looked at."""
 
 
 QUICK = Effort("quick", near=1.02, kinds=3, rows=1, whole=300, goal=4e-3)
-THOROUGH = Effort("thorough", near=1.15, kinds=12, rows=8, whole=300, goal=1e-5, sets=3)
+THOROUGH = Effort("thorough", near=1.15, kinds=12, rows=8, whole=300, goal=1e-5, sets=2, loads=150)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,6 +124,10 @@ def _worth_of(tables: Tables, effort: Effort) -> tuple[Floats, str, Programme]:
         if sets > effort.sets or not _sharpened(programme, costs):
             break
     says = f"{effort.name}: {len(programme.blocks)} kinds, {rounds} rounds"
+    if len(counts) <= effort.loads:
+        reached = float(best @ counts)
+        best = Patterns(tables, areas, costs, programme).raised(best)
+        says += f", then {float(best @ counts) - reached:.2f} USD more by whole loads"
     return SAFE * best, says, programme
 
 

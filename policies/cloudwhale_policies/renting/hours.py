@@ -174,6 +174,22 @@ class Programme:
         self._made[name] = row
         self._count(block, name)
 
+    def ways(self, kind: int, lots: Lots) -> Floats:
+        """Return all ways to count that are known for a kind, a row each, a column a lot."""
+        shape = self._areas.shape(kind)
+        rows = shape.rows[:, lots]
+        found = [rows[_different(rows)]]
+        block = self.blocks.get(kind)
+        for name in [] if block is None else block.names:
+            if isinstance(name, str):
+                found.append(self._made[name][lots][None, :])
+            elif isinstance(name, tuple):
+                resource, lot = name
+                at = int(np.searchsorted(lots, lot))
+                side = float(min(shape.side[lot], self._counts[lot]))
+                found.append(clique(rows[resource], at, side)[None, :])
+        return np.vstack(found)
+
     def _count(self, block: Block, name: str) -> None:
         block.rows = np.vstack((block.rows, self._made[name][block.lots]))
         block.names.append(name)

@@ -34,7 +34,7 @@ class Sets:
     def __init__(self, rows: Floats, most: Floats) -> None:
         """`rows`: parts of a machine, each row a way to count; `most`: copies at once, by lot."""
         self._most = np.maximum(1.0, np.floor(most + SLACK))
-        self._size = rows.shape[1]
+        self._size = len(most)
         self._solver = quiet_solver()
         for name, value in (("threads", 1), ("random_seed", 0), ("mip_max_nodes", NODES)):
             self._solver.setOptionValue(name, value)
@@ -79,14 +79,15 @@ class Sets:
         most = float(info.mip_dual_bound)
         if not np.isfinite(most):
             return None, 0.0
-        values = np.rint(np.array(self._solver.getSolution().col_value, dtype=np.float64))
-        return (values if len(values) == self._size else None), most * (1 + SLACK)
+        values: Floats = np.array(self._solver.getSolution().col_value, dtype=np.float64)
+        found = np.rint(values) if len(values) == self._size else None
+        return found, most * (1 + SLACK)
 
     def _least(self, asked: Floats) -> tuple[float, Floats]:
         """Return the hours that the sets found so far need, and the price of each job's hour."""
         import highspy
 
-        sets = np.array(self._found)
+        sets: Floats = np.array(self._found)
         model = highspy.HighsLp()
         model.num_col_, model.num_row_ = sets.shape
         model.sense_ = highspy.ObjSense.kMaximize
@@ -106,7 +107,8 @@ class Sets:
             return 0.0, np.zeros(self._size)
         if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             return 0.0, np.zeros(self._size)
-        prices = np.maximum(np.array(solver.getSolution().col_value, dtype=np.float64), 0.0)
+        prices: Floats = np.array(solver.getSolution().col_value, dtype=np.float64)
+        prices = np.maximum(prices, 0.0)
         return float(solver.getInfo().objective_function_value), prices
 
     def _model(self, rows: Floats) -> Any:
