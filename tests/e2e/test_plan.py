@@ -159,8 +159,8 @@ def test_two_lists_that_disagree_are_told_of_and_the_newer_holds(shell: Shell) -
     shipped = catalogue(Settings(home=shell.home), now).offers
     one = next(o for o in shipped if o.type == "g6.xlarge" and o.market == "on-demand")
     dear = 2 * (one.price_usd_h or 0) / 1e6
-    today = datetime.fromtimestamp(now, UTC).date().isoformat()
-    row = f"aws,g6.xlarge,{one.region},L4,1,24,4,16,{dear:.4f},,{today}"
+    day_after = datetime.fromtimestamp((one.priced_at or now) + 86400, UTC).date().isoformat()
+    row = f"aws,g6.xlarge,{one.region},L4,1,24,4,16,{dear:.4f},,{day_after}"
     prices(shell, row, heading=f"{HEADING},on_demand_at")
     said = shell("plan", "job.yaml", "--budget", "50", "--json")
     assert said.code == 0, said.err
