@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from cloudwhale.spi.renting import HOUR_S
 from cloudwhale_policies.renting.machine import Machine, Yard
 from cloudwhale_policies.renting.retyping import Retyping, Sums
 
@@ -37,6 +38,29 @@ class Inserting:
         self._retyping = Retyping(tables, yard)
         self._packs: dict[tuple[int, int, tuple[int, ...]], Machine | None] = {}
         self._orders = _orders(tables)
+        self._runs: list[list[float]] = tables.able_s.tolist()
+        self._extra: list[list[float]] = tables.extra_usd.tolist()
+        self._boot: list[float] = tables.boot_s.tolist()
+        self._rate: list[float] = (tables.of_kinds("usd_h") / HOUR_S).tolist()
+        self._devices: dict[int, list[float]] = {}
+
+    def least_added(self, machine: Machine, lot: int) -> float:
+        """Return the least that a job could add on this kind; infinity: it cannot run there."""
+        kind = machine.kind
+        if machine.devices_s is None:
+            machine.devices_s = sum(self._of_devices(one)[kind] for one in machine.lots)
+        longest = max(self._runs[lot][kind], machine.devices_s + self._of_devices(lot)[kind])
+        longer = self._boot[kind] + longest - machine.end_s
+        extra = self._extra[lot][kind]
+        return extra + longer * self._rate[kind] * machine.width if longer > 0 else extra
+
+    def _of_devices(self, lot: int) -> list[float]:
+        """Return by kind how long a job would run were all devices its own."""
+        found = self._devices.get(lot)
+        if found is None:
+            row: list[float] = self.tables.seconds(lot)[0].tolist()
+            found = self._devices[lot] = row
+        return found
 
     def added(self, machine: Machine, lot: int) -> tuple[float, float]:
         """Return what a job adds while nothing else moves, and its start; infinity: no room."""
@@ -63,20 +87,14 @@ class Inserting:
             return None
         return known.machine
 
-    def know_floors(self, machine: Machine, lots: Sequence[int]) -> None:
-        """Find the least that each of some jobs could add to a machine, whatever its kind."""
-        floors = machine.floors
-        missing = [lot for lot in dict.fromkeys(lots) if lot not in floors]
-        if not missing:
-            return
-        sums, tables = self.sums(machine), self.tables
-        seconds = np.array([tables.seconds(lot) for lot in missing])
-        seconds += sums.seconds
-        runs = np.maximum(sums.run_s, tables.able_s[missing])
-        extra = sums.extra_usd + tables.extra_usd[missing]
-        least = self._retyping.least_usd(Sums(seconds, runs, extra), machine.width)
-        added = least.min(axis=1) - machine.usd
-        floors.update(zip(missing, added.tolist(), strict=True))
+    def floor(self, machine: Machine, lot: int) -> float:
+        """Return the least that a job could add to a machine, whatever its kind."""
+        found = machine.floors.get(lot)
+        if found is None:
+            sums = self.sums(machine).with_one(self.tables, lot)
+            least = self._retyping.least_usd(sums, machine.width)
+            found = machine.floors[lot] = float(least.min()) - machine.usd
+        return found
 
     def retyped(self, machine: Machine) -> Machine:
         """Return the cheapest machine found for the same jobs, itself at worst."""

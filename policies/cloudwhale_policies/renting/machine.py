@@ -102,6 +102,8 @@ class Machine:
     """By lot, the least that one job more could add."""
     sums: Sums | None = None
     """What its jobs ask of every kind, once it was asked."""
+    devices_s: float | None = None
+    """How long its jobs would run one after another on all its devices, once it was asked."""
     noted: bool = False
     """Whether it is among the machines that were seen."""
     settled: Machine | None = None

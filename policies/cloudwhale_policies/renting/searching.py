@@ -34,8 +34,10 @@ BUILT = 0.25
 """How often machines are built anew for the jobs, rather than found for one after the other."""
 MISSED = 0.02
 """How often a job does not see a machine: else the same jobs go to the same places."""
-FREE = 0.02
+FREE = 0.2
 """A job that adds no more than this part of its own machine's cost is not worth a repacking."""
+ASKED = 24
+"""Machines of which it is asked what packing anew could bring, at most."""
 REPACKED = 5
 """Machines that are packed anew for a job, at most."""
 FEW = 0.5
@@ -45,6 +47,8 @@ HOLLOW = 0.7
 """A machine is taken apart then of which the jobs left are worth a smaller part of its cost."""
 STARTS = 3
 """Fleets that are built anew before the search begins."""
+MANY = 300
+"""Of more jobs one fleet is built anew."""
 OTHERS = 8
 """Kinds, the cheapest for it alone, of which a job may get a new machine."""
 
@@ -62,6 +66,7 @@ class Search:
     ) -> None:
         self.tables, self._is_over = tables, is_over
         self._worth = worth.tolist()
+        self._filled: list[list[float]] = filled.tolist()
         self._draws = Draws(tables.problem.seed)
         self._yard = Yard(tables)
         self.inserting = Inserting(tables, self._yard)
@@ -137,7 +142,7 @@ class Search:
         """Return the cheapest of what there is, retyped, and of some fleets built anew."""
         lots = [lot for machine in machines for lot in machine.lots]
         retyped = [self.inserting.retyped(one) for one in machines]
-        built = [self._built([], lots) for _ in range(STARTS)]
+        built = [self._built([], lots) for _ in range(STARTS if len(lots) <= MANY else 1)]
         allowed = [fleet for fleet in (retyped, *built) if keeps(fleet)]
         return min(allowed, key=_usd, default=list(machines))
 
@@ -244,38 +249,35 @@ class Search:
             lots.sort(key=self._orders[order].__getitem__)
         else:
             self._draws.shuffle(lots)
-        for machine in kept:
-            self.inserting.know_floors(machine, lots)
-        for place, lot in enumerate(lots):
-            changed = self._seat(fleet, lot)
-            self.inserting.know_floors(changed, lots[place + 1 :])
+        for lot in lots:
+            self._seat(fleet, lot)
         return fleet
 
-    def _seat(self, fleet: list[Machine], lot: int) -> Machine:
+    def _seat(self, fleet: list[Machine], lot: int) -> None:
         """Put a job where it adds least, on a machine of its own if nowhere else."""
         nodes, inserting = self.tables.nodes[lot], self.inserting
-        seen = [
-            place
+        seen = sorted(
+            (inserting.least_added(machine, lot), place)
             for place, machine in enumerate(fleet)
             if machine.width == nodes and self._draws.part() >= MISSED
-        ]
+        )
         rank = self._rank(fleet, lot)
         usd, at, start = self._own_usd[lot][rank], -1, 0.0
-        for place in seen:
+        for least, place in seen:
+            if least >= usd:
+                break
             added, start_s = inserting.added(fleet[place], lot)
             if added < usd:
                 usd, at, start = added, place, start_s
-        found = self._repacked(fleet, seen, lot, usd)
+        found = self._repacked(fleet, [place for _, place in seen], lot, usd)
         if found is not None:
             at, new = found
             fleet[at] = new
         elif at >= 0:
-            fleet[at] = new = self._yard.placed(fleet[at], lot, start)
+            fleet[at] = self._yard.placed(fleet[at], lot, start)
         else:
             empty = self._yard.empty(self._own[lot][rank], nodes)
-            new = self._yard.placed(empty, lot, empty.times[0])
-            fleet.append(new)
-        return new
+            fleet.append(self._yard.placed(empty, lot, empty.times[0]))
 
     def _repacked(
         self, fleet: Sequence[Machine], seen: Sequence[int], lot: int, below_usd: float
@@ -283,8 +285,13 @@ class Search:
         """Return which machine takes a job for less when its jobs are packed anew."""
         if below_usd <= FREE * self._dear[lot]:
             return None
+        places, filled = seen, self._filled[lot]
+        if len(seen) > ASKED:
+            places = sorted(seen, key=lambda place: (filled[fleet[place].kind], place))[:ASKED]
         near = sorted(
-            (floor, place) for place in seen if (floor := fleet[place].floors[lot]) < below_usd
+            (floor, place)
+            for place in places
+            if (floor := self.inserting.floor(fleet[place], lot)) < below_usd
         )
         best: tuple[int, Machine] | None = None
         for floor, place in near[:REPACKED]:

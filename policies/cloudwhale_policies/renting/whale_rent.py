@@ -33,7 +33,7 @@ BOUNDS = {"quick": QUICK, "thorough": THOROUGH}
 NODES = 50
 """Nodes in which a cheaper choice among all machines seen is looked for."""
 COVERED = 300
-"""With more lots that takes longer than it gains."""
+"""With more jobs that takes longer than it gains."""
 DISLIKED = 0.5
 """A kind on which the bound runs none of a job counts as if the job were so much dearer there."""
 FAINT = 0.02
@@ -99,7 +99,7 @@ def improved(
 
     for _ in range(work.rounds):
         machines = search.better(machines, work.tries // work.rounds, keeps)
-        if len(tables.members) <= COVERED and not is_over():
+        if len(tables.lot_of) <= COVERED and not is_over():
             machines = search.covered(machines, NODES, keeps)
     filling = Filling(tables, yard, limits)
     for machine in machines:
