@@ -1,7 +1,7 @@
 """What `offers` does: read the catalogue, look for what was asked, show it."""
 
 import gc
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,10 +14,12 @@ from cloudwhale.control.catalogue.asking import Words, asked
 from cloudwhale.control.supply import limits_of
 from cloudwhale.control.this_host import with_this_host
 from cloudwhale.model.units import Instant
+from cloudwhale.planning.allowing import Limits, unmatched
 from cloudwhale.planning.fit import refused
 from cloudwhale.planning.inventory import Free, free_capacity
-from cloudwhale.planning.plausible import DAY_S
+from cloudwhale.planning.plausible import DAY_S, DROPPED
 from cloudwhale.planning.searching import EVERY_S, Asked, Found, search
+from cloudwhale.reporting.figures import counted
 from cloudwhale.reporting.offers import Shown, offer_keys, offers_sheet, own_keys
 from cloudwhale.settings import Settings
 from cloudwhale.spi.errors import NothingCanRunIt, StoreUnusable
@@ -59,11 +61,12 @@ def offers(wanted: Wanted) -> int:
     known = catalogue(settings, now)
     own, notes = _own(question, now) if wanted.takes_own else ((), [])
     gc.freeze()  # what was loaded lives to the end: it need not be looked through for garbage
-    found = search(known.offers, question, limits_of(settings))
+    limits = limits_of(settings)
+    found = search(known.offers, question, limits)
     if not own and not found.hits:
-        raise nothing_fits(known, found)
+        raise nothing_fits(known, found, limits)
     shown = _shown(wanted, found, settings, now)
-    notes = [*notes, *_notes(wanted, question, known, found), *shown.notes]
+    notes = [*notes, *_notes(wanted, question, known, found, limits), *shown.notes]
     shown = Shown(own, shown.rows, now, shown.max_age_s, tuple(notes))
     document_or(
         wanted.as_json,
@@ -97,16 +100,34 @@ def _own(question: Asked, now: Instant) -> tuple[Sequence[Free], list[str]]:
     return sorted(open_, key=lambda song: song.node.id), []
 
 
-def _notes(wanted: Wanted, question: Asked, known: Catalogue, found: Found) -> Sequence[str]:
-    what = f"what one {question.reference} does in an hour" if question.reference else "an hour"
+def _notes(
+    wanted: Wanted, question: Asked, known: Catalogue, found: Found, limits: Limits
+) -> Sequence[str]:
     said = [
-        f"useful: USD for {what}, disk and address included, on spot also what is done again by a "
-        f"job that saves every {EVERY_S / 60:.0f} min."
+        f"useful: USD for {work_of(question)}, disk and address included, on spot also what is "
+        f"done again by a job that saves every {EVERY_S / 60:.0f} min."
     ]
     if wanted.words.asks_for_no_machine:
         said.append("Machines without GPUs: `cloudwhale offers --cpu 8`.")
     said += [_kept_out(found)] * bool(found.kept_out)
-    return [*said, *known.notes]
+    return [*said, *_strange(known, limits), *known.notes]
+
+
+def work_of(question: Asked) -> str:
+    """Return what is done in an hour that costs what stands below `useful`."""
+    many = question.wants.gpu.count
+    if question.reference is None:
+        return "an hour"
+    if many == 1:
+        return f"what one {question.reference} does in an hour"
+    return f"what {many} {question.reference} do in an hour"
+
+
+def _strange(known: Catalogue, limits: Limits) -> Iterator[str]:
+    """Yield a sentence for each limit that names what there is not."""
+    for name, patterns in unmatched(known.offers, limits).items():
+        words = ", ".join(map(repr, patterns))
+        yield f"`{name}` has {words}, which no offer that is known matches."
 
 
 def _kept_out(found: Found) -> str:
@@ -114,14 +135,15 @@ def _kept_out(found: Found) -> str:
     return f"Settings keep out {' and '.join(parts)}."
 
 
-def nothing_fits(known: Catalogue, found: Found) -> NothingCanRunIt:
+def nothing_fits(known: Catalogue, found: Found, limits: Limits) -> NothingCanRunIt:
     """Return why nothing has it: what the nearest offer lacks, or what keeps out those that do."""
     if found.kept_out:
         many = sum(found.kept_out.values())
-        return NothingCanRunIt(
-            f"{many:,} offers have it, but your settings keep all of them out",
-            f"{_kept_out(found)} Change that, or ask for less.",
-        )
+        says = "1 offer has it, but your settings keep it out"
+        if many > 1:
+            says = f"{many:,} offers have it, but your settings keep all of them out"
+        strange = "".join(f" {said}" for said in _strange(known, limits))
+        return NothingCanRunIt(says, f"{_kept_out(found)}{strange} Change that, or ask for less.")
     if found.nearest is not None:
         counts = ", ".join(f"{code} {many:,}" for code, many in found.refused.items())
         near = found.nearest_offer or ""
@@ -132,8 +154,10 @@ def nothing_fits(known: Catalogue, found: Found) -> NothingCanRunIt:
     if not known.offers:
         return NothingCanRunIt("no offer is known at all", " ".join(known.notes))
     regions = sorted({f"{offer.provider}/{offer.region}" for offer in known.offers})
+    lost = sum(known.counts[rule] for rule in DROPPED)
+    dropped = f" {counted(lost, 'price')} dropped: `cloudwhale offers` says why." if lost else ""
     return NothingCanRunIt(
-        "no offer lies where you look for it", f"Offers are known in {', '.join(regions)}."
+        "no offer lies where you look for it", f"Offers are known in {', '.join(regions)}.{dropped}"
     )
 
 

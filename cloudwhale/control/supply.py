@@ -9,9 +9,6 @@ from cloudwhale.planning.allowing import Limits, allowed
 from cloudwhale.planning.shortlist import shortlist
 from cloudwhale.settings import Settings
 
-LIMITS = ("regions", "never", "max_price_usd_h")
-"""The settings that keep offers out."""
-
 
 @dataclass(frozen=True, slots=True)
 class Supply:

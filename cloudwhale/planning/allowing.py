@@ -56,6 +56,22 @@ def allowed(offers: Iterable[Offer], limits: Limits) -> Allowed:
     return Allowed(tuple(kept), counts)
 
 
+def unmatched(offers: Iterable[Offer], limits: Limits) -> Mapping[str, tuple[str, ...]]:
+    """Return the patterns that name nothing of what there is, by limit: likely slips of the pen."""
+    regions, types = set[tuple[str, str]](), set[tuple[str, str]]()
+    for offer in offers:
+        regions.add((offer.provider, offer.region))
+        types.add((offer.provider, offer.type or offer.id))
+    found = {"regions": _strange(limits.regions, regions), "never": _strange(limits.never, types)}
+    return {name: patterns for name, patterns in found.items() if patterns}
+
+
+def _strange(patterns: Iterable[str], places: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    return tuple(
+        one for one in patterns if not any(_is_named(*place, patterns=(one,)) for place in places)
+    )
+
+
 def barred_by(offer: Offer, limits: Limits) -> str:
     """Return the limit that keeps a type out of a region at any price; empty: none does."""
     if limits.regions and not _is_named(offer.provider, offer.region, limits.regions):

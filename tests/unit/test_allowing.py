@@ -9,7 +9,7 @@ from cloudwhale.control.catalogue.listed import offers_of
 from cloudwhale.control.supply import limits_of
 from cloudwhale.model.offer import Offer
 from cloudwhale.model.units import micro_usd
-from cloudwhale.planning.allowing import Limits, allowed
+from cloudwhale.planning.allowing import Limits, allowed, unmatched
 from cloudwhale.settings import Settings
 
 LISTINGS = [
@@ -83,6 +83,13 @@ def test_each_offer_is_counted_for_the_first_limit_that_keeps_it_out() -> None:
 def test_an_offer_without_a_type_goes_by_its_id() -> None:
     plain: Offer = OFFERS[0].but(id="l4", type="")
     assert allowed([plain], Limits(never=("l4",))).offers == ()
+
+
+def test_patterns_that_name_nothing_are_found() -> None:
+    limits = Limits(regions=("us-*", "AWS/us-*", "mars"), never=("p5*", "nonsense"))
+    offers = [OFFERS[0].but(provider="aws", region="us-east-1", type="p5.48xlarge")]
+    assert unmatched(offers, limits) == {"regions": ("AWS/us-*", "mars"), "never": ("nonsense",)}
+    assert unmatched(offers, Limits(regions=("us-*",))) == {}
 
 
 def test_settings_become_limits(tmp_path: Path) -> None:

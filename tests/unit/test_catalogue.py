@@ -226,7 +226,7 @@ def test_a_price_of_your_own_holds_when_it_is_newer(home: Path) -> None:
     file = a_file(home, [a_listing(on_demand=a_price(5.0, at=NOW, source="mine"))])
     found = opened(home, file)
     assert by_id(found.offers)["aws/us-east-1a/g5.xlarge/on-demand"].price_usd_h == 5_000_000
-    assert any("two sources say different things" in note for note in found.notes)
+    assert any("Two sources say different things of 1 price;" in n for n in found.notes)
 
 
 def test_prices_without_a_date_are_as_old_as_their_file(home: Path) -> None:
@@ -367,14 +367,14 @@ def test_how_old_is_old_can_be_set(home: Path) -> None:
 
 def test_one_from_the_future_says_so(home: Path) -> None:
     [note] = opened(home, now=NOW - 50 * DAY_S).notes
-    assert note.startswith("4 prices are dated after now (list)")
+    assert note.startswith("4 prices dated after now (list)")
 
 
 def test_what_was_dropped_is_counted_by_rule(home: Path) -> None:
     bad = [a_listing("t1", on_demand=0.0), a_listing("t2", spot=2.0), a_listing("t3", spot=2.0)]
     found = opened(home, a_file(home, bad))
     assert found.counts == {"zero": 1, "spot-dearer": 2}
-    assert "1 cost nothing; 2 are spot and not cheaper than on-demand" in found.notes[0]
+    assert "1 that cost nothing; 2 that are spot and not cheaper than" in found.notes[0]
 
 
 def test_an_absurd_price_does_not_hide_a_sane_one(home: Path) -> None:

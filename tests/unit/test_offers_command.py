@@ -12,7 +12,7 @@ from price_lists import DAY_S, NOW, FakePrices, a_listing, a_price, a_shape
 from rich.console import Console
 from typer.testing import CliRunner
 
-from cloudwhale.cli import completing, updating
+from cloudwhale.cli import completing, offering, updating
 from cloudwhale.cli.app import whole_app
 from cloudwhale.cli.exits import Exit, NotFound
 from cloudwhale.cli.updating import Wanted, update_catalog
@@ -112,6 +112,12 @@ def test_settings_keep_offers_out_and_are_named(monkeypatch: pytest.MonkeyPatch)
     assert [one["type"] for one in found["offers"]] == ["g6.xlarge"]
     assert found["left_out"]["never"] == 4
     assert "Settings keep out 4 by `never`." in found["notes"]
+    monkeypatch.setenv("CLOUDWHALE_NEVER", "nonsense,g5*")
+    notes = called("--provider", "aws")["notes"]
+    assert "`never` has 'nonsense', which no offer that is known matches." in notes
+    monkeypatch.setenv("CLOUDWHALE_REGIONS", "mars")
+    assert "`regions` has 'mars'" in failed("--provider", "aws").remedy
+    monkeypatch.delenv("CLOUDWHALE_REGIONS")
     monkeypatch.setenv("CLOUDWHALE_NEVER", "g*")
     error = failed("--provider", "aws")
     assert isinstance(error, NothingCanRunIt)
@@ -124,6 +130,22 @@ def test_when_nothing_fits_the_nearest_and_what_it_lacks_are_named() -> None:
     assert "needs 4 GPUs on one node, g6.xlarge has 1 that suit" in error.says
     assert error.remedy.startswith("Ask for 1 or fewer.")
     assert "Offers are known in aws/eu-west-1, aws/us-east-1" in failed("--region", "mars").remedy
+
+
+def test_who_looks_where_a_price_was_dropped_is_told(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heading = "provider,type,region,cpu,memory_gib,on_demand_usd_h"
+    (here / "my.csv").write_text(f"{heading}\nlab,box,cellar,8,32,0\n")
+    monkeypatch.setenv("CLOUDWHALE_PRICES", str(here / "my.csv"))
+    remedy = failed("--provider", "lab").remedy
+    assert remedy.endswith("1 price dropped: `cloudwhale offers` says why.")
+
+
+def test_an_hour_of_work_is_of_as_many_gpus_as_are_asked_for() -> None:
+    assert "USD for what one A10G does in an hour" in called("--gpu", "A10G")["notes"][0]
+    assert "USD for an hour" in called("--cpu", "1")["notes"][0]
+    assert offering.work_of(asked(Words(gpu="A10G:2"))) == "what 2 A10G do in an hour"
 
 
 def test_a_wrong_word_is_wrong_usage() -> None:

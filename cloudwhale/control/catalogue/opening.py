@@ -25,7 +25,7 @@ class Catalogue:
     """By id."""
     notes: tuple[str, ...]
     """Sentences for the user: what is old, what was dropped, where sources disagree."""
-    counts: Mapping[str, int]
+    counts: Counter[str]
     """Prices that each rule of `planning.plausible` has dropped or pointed at."""
     disagreements: tuple[Disagreement, ...] = ()
 

@@ -1,10 +1,12 @@
 """What a catalogue has to say of itself: how old it is, what was dropped, where lists disagree."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
 from cloudwhale.control.catalogue.merging import Disagreement
 from cloudwhale.model.units import Instant, MicroUsd, usd
 from cloudwhale.planning.plausible import DAY_S, DROPPED, FLAGGED, MARKETS, is_ahead
+from cloudwhale.reporting.figures import counted
 from cloudwhale.settings import Settings
 from cloudwhale.spi.prices import Listing, Price
 
@@ -14,7 +16,7 @@ UPDATE = "`cloudwhale catalog update` reads new ones"
 def notes_of(
     listings: Sequence[Listing],
     apart: Sequence[Disagreement],
-    counts: Mapping[str, int],
+    counts: Counter[str],
     settings: Settings,
     now: Instant,
 ) -> Iterator[str]:
@@ -24,19 +26,19 @@ def notes_of(
         return
     yield from _old(listings, counts, settings.catalogue_max_age_days * DAY_S, now)
     yield from _ahead(listings, counts, now)
-    dropped = [f"{counts[rule]:,} {says}" for rule, says in DROPPED.items() if counts.get(rule)]
+    dropped = [f"{counts[rule]:,} that {says}" for rule, says in DROPPED.items() if counts[rule]]
     if dropped:
         yield f"Prices that were dropped: {'; '.join(dropped)}."
-    if counts.get("far-above"):
-        yield f"{counts['far-above']:,} prices {FLAGGED['far-above']}; they are kept."
+    if counts["far-above"]:
+        yield f"Prices that are kept: {counts['far-above']:,} that {FLAGGED['far-above']}."
     if apart:
         yield _apart(apart)
 
 
 def _old(
-    listings: Sequence[Listing], counts: Mapping[str, int], most_s: float, now: Instant
+    listings: Sequence[Listing], counts: Counter[str], most_s: float, now: Instant
 ) -> Iterator[str]:
-    if not counts.get("stale"):
+    if not counts["stale"]:
         return
     ages = [now - price.at for price in _prices(listings) if not is_ahead(price, now)]
     old = [age for age in ages if age > most_s]
@@ -50,13 +52,13 @@ def _old(
     )
 
 
-def _ahead(listings: Sequence[Listing], counts: Mapping[str, int], now: Instant) -> Iterator[str]:
-    if counts.get("from-the-future"):
+def _ahead(listings: Sequence[Listing], counts: Counter[str], now: Instant) -> Iterator[str]:
+    if counts["from-the-future"]:
         ahead = [price for price in _prices(listings) if is_ahead(price, now)]
         sources = ", ".join(sorted({price.source for price in ahead}))
         yield (
-            f"{len(ahead):,} prices are dated after now ({sources}): the clock of this host is "
-            f"wrong, or their dates are. They count as older than all others."
+            f"{counted(len(ahead), 'price')} dated after now ({sources}): the clock of this host "
+            f"is wrong, or a date is. What is ahead counts as older than all others."
         )
 
 
@@ -72,8 +74,8 @@ def _apart(apart: Sequence[Disagreement]) -> str:
     first = apart[0]
     what = f"{first.shape.type} in {first.region}, {first.market}"
     return (
-        f"Of {len(apart):,} prices two sources say different things; the furthest apart is "
-        f"{what}: {_dollars(first.other.usd_h)} by {first.other.source}, "
+        f"Two sources say different things of {counted(len(apart), 'price')}; the furthest apart "
+        f"is {what}: {_dollars(first.other.usd_h)} by {first.other.source}, "
         f"{_dollars(first.taken.usd_h)} by {first.taken.source}, the later, which holds."
     )
 
