@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from cloudwhale.control.preview_machines import rents_of
 from cloudwhale.control.previewed import More
-from cloudwhale.control.trying import Trial
+from cloudwhale.control.trying import MANY, Trial
 from cloudwhale.model import plan as p
 from cloudwhale.model.reason import Code
 from cloudwhale.model.units import NOTHING, Instant, MicroUsd, micro_usd
@@ -20,6 +20,9 @@ CENT = 10_000
 
 TRIED = (1.0, 1.05, 1.15, 1.4, 2.0)
 """Times what a plan needs: with a bound, others may come first and need more."""
+
+TRIED_BELOW = (0.9, 0.8, 0.7, 0.6)
+"""Of few jobs: with a bound, machines may be chosen whose worst case is less."""
 
 MONEY = frozenset({Code.OVER_BUDGET, Code.SOFT_LINE, Code.WOULD_STRAND_STARTED_WORK})
 
@@ -58,16 +61,32 @@ def least_budgets(trial: Trial, made: p.Plan) -> MicroUsd | None:
     bound. It works; a smaller one, with other machines, may work too.
     """
     poor = [part.payer for part in trial.parts if _lacking(trial, made, part.payer)]
-    free = trial.with_limits(dict.fromkeys(poor, ENOUGH))
+    free = trial.with_limits(dict.fromkeys(poor, ENOUGH), quickly=True)
     if any(_lacking(trial, free, payer) for payer in poor):
         return None  # it is not the budget of the run that is too small
     needs = {payer: _needs(trial, free, payer) for payer in poor}
+    enough: Mapping[str, MicroUsd] | None = None
     for times in TRIED:
-        limits = {payer: _cents_up(times * need) for payer, need in needs.items()}
-        tried = trial.with_limits(limits)
-        if not any(_lacking(trial, tried, payer) for payer in poor):
-            return _in_all(trial, limits)
-    return None
+        enough = _enough(trial, needs, times)
+        if enough is not None:
+            break
+    if enough is None:
+        return None
+    for times in TRIED_BELOW if len(trial.jobs) <= MANY else ():
+        less = _enough(trial, needs, times)
+        if less is None:
+            break
+        enough = less
+    return _in_all(trial, enough)
+
+
+def _enough(
+    trial: Trial, needs: Mapping[str, MicroUsd], times: float
+) -> Mapping[str, MicroUsd] | None:
+    """Return so many times what payers need, or None when somebody still lacks money with it."""
+    limits = {payer: _cents_up(times * need) for payer, need in needs.items()}
+    tried = trial.with_limits(limits, quickly=True)
+    return None if any(_lacking(trial, tried, payer) for payer in limits) else limits
 
 
 def _in_all(trial: Trial, limits: Mapping[str, MicroUsd]) -> MicroUsd:
