@@ -10,15 +10,17 @@ import numpy as np
 from cloudwhale_policies.renting.arrays import Tables
 from cloudwhale_policies.renting.bounding import QUICK, THOROUGH, Bound, bound_of
 from cloudwhale_policies.renting.budgets import Start, keeps_budget, start
+from cloudwhale_policies.renting.counts import counted_fleet
 from cloudwhale_policies.renting.greedy import Filling
 from cloudwhale_policies.renting.limits import Limits
 from cloudwhale_policies.renting.machine import Machine, Yard
+from cloudwhale_policies.renting.milp import by_milp
 from cloudwhale_policies.renting.plans import Fleet, plan_of
 from cloudwhale_policies.renting.searching import IsOver, Search, never
 from cloudwhale_policies.renting.useful import filled_usd, kept_kinds, narrowed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from cloudwhale.spi.renting import RentalPlan, RentalProblem
     from cloudwhale_policies.renting.arrays import Flags
@@ -38,6 +40,8 @@ DISLIKED = 0.5
 """A kind on which the bound runs none of a job counts as if the job were so much dearer there."""
 FAINT = 0.02
 """A smaller part of a job on a kind is none."""
+ALIKE = 5
+"""Jobs of a lot, on average, from which on they are counted rather than placed one by one."""
 FEW = 10
 """With so few jobs all kinds are tried."""
 
@@ -97,6 +101,7 @@ def improved(
     def keeps(some: Sequence[Machine]) -> bool:
         return limits.keep(some) and keeps_budget(tables, some)
 
+    machines = _counted(tables, machines, keeps)
     for _ in range(work.rounds):
         machines = search.better(machines, work.tries // work.rounds, keeps)
         if len(tables.lot_of) <= COVERED and not is_over():
@@ -107,6 +112,20 @@ def improved(
     left = [lot for lot in _unseated(tables, machines) if not filling.add(lot, keeps)]
     scarce = set(begun.fleet.left)
     return tables, Fleet(filling.machines, [lot for lot in left if lot in scarce])
+
+
+def _counted(
+    tables: Tables, machines: list[Machine], keeps: Callable[[Sequence[Machine]], bool]
+) -> list[Machine]:
+    """Return a fleet by counts where many jobs are alike and that is cheaper, else the same."""
+    if len(tables.lot_of) < ALIKE * len(tables.members):
+        return machines
+    fleet = counted_fleet(tables, by_milp)
+    if fleet is None or sum(len(one.lots) for one in machines) < len(tables.lot_of):
+        return machines
+    cheaper = fleet.usd < sum(one.usd for one in machines)
+    allowed = cheaper and not fleet.left and keeps(fleet.machines)
+    return list(fleet.machines) if allowed else machines
 
 
 def _liked(tables: Tables, bound: Bound) -> Flags:
