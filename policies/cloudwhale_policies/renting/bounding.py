@@ -57,7 +57,7 @@ class Effort:
     sets: int = 0
     """Times that ways to count are made for the kinds that are used most."""
     loads: int = 0
-    """Up to so many lots whole loads of machines are looked at."""
+    """Up to so many jobs whole loads of machines are looked at."""
 
 
 QUICK = Effort("quick", near=1.02, kinds=3, rows=1, whole=300, goal=4e-3)
@@ -124,7 +124,7 @@ def _worth_of(tables: Tables, effort: Effort) -> tuple[Floats, str, Programme]:
         if sets > effort.sets or not _sharpened(programme, costs):
             break
     says = f"{effort.name}: {len(programme.blocks)} kinds, {rounds} rounds"
-    if len(counts) <= effort.loads:
+    if len(tables.lot_of) <= effort.loads:
         reached = float(best @ counts)
         best = Patterns(tables, areas, costs, programme).raised(best)
         says += f", then {float(best @ counts) - reached:.2f} USD more by whole loads"
