@@ -25,6 +25,8 @@ NEEDED = frozenset(("provider", "type", "region", "cpu", "memory_gib"))
 FOREIGN = frozenset(("currency",))
 """Columns that are read and not written: all money is in US dollars."""
 
+_PRICES = frozenset(("on_demand_usd_h", "spot_usd_h"))
+
 MOST_GPUS = 1_024
 """Of one machine; the largest racks that are sold as one have 72."""
 
@@ -45,6 +47,10 @@ def read(lines: Iterable[str], origin: Origin) -> Iterator[Listing]:
     """
     reading = _Reading(origin)
     for row in rows(lines, origin.file, known=frozenset(COLUMNS) | FOREIGN, needed=NEEDED):
+        if not _PRICES & row.cells.keys():
+            raise SettingsError(
+                f"{origin.file}: it has no column of prices", f"Add {' or '.join(sorted(_PRICES))}."
+            )
         yield reading.listing(row)
 
 

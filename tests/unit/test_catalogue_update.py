@@ -9,7 +9,7 @@ from price_lists import DAY_S, NOW, FakePrices, a_listing, a_price
 from cloudwhale.control.catalogue.cached import cached, folder, keep
 from cloudwhale.control.catalogue.changes import Thing, changes, words_of
 from cloudwhale.control.catalogue.updating import Updated, update
-from cloudwhale.spi.errors import Denied, Unreachable
+from cloudwhale.spi.errors import Denied, SettingsError, Unreachable
 from cloudwhale.spi.prices import Listing, Reading, Told
 
 OLD = [a_listing("g5.xlarge"), a_listing("g6.xlarge"), a_listing("p5", "eu-west-1", 98.0, 40.0)]
@@ -42,7 +42,7 @@ def test_the_second_reading_is_compared_with_the_first(tmp_path: Path) -> None:
     updated(tmp_path, aws=FakePrices(OLD, NEW))
     again = updated(tmp_path, NOW + DAY_S, aws=FakePrices(OLD, NEW))["aws"].changes
     assert again is not None
-    assert (again.dearer, again.cheaper, again.new) == ((), (), ())
+    assert (again.dearer, again.cheaper, again.new, again.gone) == ((), (), (), ())
     assert again.same == 3
 
 
@@ -74,7 +74,7 @@ def test_regions_that_were_not_read_stay_as_they_were(tmp_path: Path) -> None:
 def test_prices_that_cannot_be_right_are_dropped_and_told(tmp_path: Path) -> None:
     absurd = [*NEW, a_listing("p9", on_demand=0.0, spot=None)]
     one = updated(tmp_path, aws=FakePrices(OLD, absurd))["aws"]
-    assert "1 prices cost nothing, and were dropped." in one.notes
+    assert "Prices that were dropped: 1 that cost nothing." in one.notes
     assert ("p9", "us-east-1") not in kept(tmp_path)
 
 
@@ -147,3 +147,19 @@ def test_an_update_that_is_cut_off_while_it_writes_leaves_nothing_behind(tmp_pat
         keep(tmp_path, "aws", cut_off(), NOW)
     assert (folder(tmp_path) / "aws.csv").read_bytes() == before
     assert {file.name for file in folder(tmp_path).iterdir()} == {"aws.csv", "lock"}
+
+
+def test_a_list_that_lacks_most_of_what_was_known_is_not_taken(tmp_path: Path) -> None:
+    many = [a_listing(f"g{number}", region) for number in range(5) for region in ("a", "b")]
+    lists = FakePrices(many, [*many[::2][:2], *many[1::2][:3], a_listing("new", "c")])
+    one = updated(tmp_path, aws=lists)["aws"]
+    assert one.regions == ("b", "c")
+    assert one.notes == (
+        "a: of 5 types that were known, sane prices came for 2; what was known is kept.",
+    )
+
+
+def test_a_home_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "prices").write_text("in the way")
+    with pytest.raises(SettingsError, match="prices cannot be kept in .*: File exists"):
+        updated(tmp_path, aws=FakePrices(OLD, NEW))

@@ -121,6 +121,7 @@ def test_dollars_may_be_named() -> None:
         ((f"{HEADING},cpu",), "two columns are called 'cpu'"),
         ((HEADING, f"{ROW},more"), "my.csv:2: 11 values for 10 columns"),
         ((HEADING, '"lab'), "my.csv:2:"),
+        (("provider,type,region,cpu,memory_gib", "a,b,c,1,1"), "it has no column of prices"),
         ((HEADING.replace(",", ";"),), "its columns are parted by ';'"),
     ],
 )

@@ -50,7 +50,7 @@ def kept(file: Path) -> Sequence[Listing]:
     """Return what one file keeps; raise SettingsError, OSError or UnicodeDecodeError."""
     about = file.stat()
     if not stat.S_ISREG(about.st_mode):  # a pipe would be waited for without end
-        raise OSError(errno.EINVAL, "is not a regular file")
+        raise OSError(errno.EINVAL, "it is not a regular file")
     if about.st_size > MOST_BYTES:
         raise SettingsError(f"{file.name} is larger than {MOST_BYTES // 2**20} MiB")
     lines = file.read_text(encoding="utf-8").splitlines(keepends=True)

@@ -1,6 +1,6 @@
 """Several price lists become one: the newest price of each machine type, region and market wins."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from cloudwhale.model.units import Instant, Seconds
@@ -98,3 +98,13 @@ def _apart(known: Listing, later: Listing, now: Instant) -> Iterable[Disagreemen
 def _is_of_one_month(one: Price, two: Price, now: Instant) -> bool:
     """Say whether two prices are of about one time; the date of one ahead of now says nothing."""
     return is_ahead(one, now) or is_ahead(two, now) or abs(one.at - two.at) <= DISAGREE_S
+
+
+def still_there(shipped: Sequence[Listing], kept: Sequence[Listing]) -> Iterator[Listing]:
+    """Yield what ships, but for what a cloud has dropped since from a region that was read."""
+    regions = {(one.shape.provider, one.region) for one in kept}
+    types = {(one.shape.provider, one.region, one.shape.type) for one in kept}
+    for one in shipped:
+        place = (one.shape.provider, one.region)
+        if place not in regions or (*place, one.shape.type) in types:
+            yield one

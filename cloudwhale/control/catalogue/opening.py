@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from cloudwhale.control.catalogue.cached import cached
 from cloudwhale.control.catalogue.files import own
 from cloudwhale.control.catalogue.listed import offers_of
-from cloudwhale.control.catalogue.merging import Disagreement, merged
+from cloudwhale.control.catalogue.merging import Disagreement, merged, still_there
 from cloudwhale.control.catalogue.saying import notes_of
 from cloudwhale.model.offer import Offer
 from cloudwhale.model.units import Instant
@@ -67,13 +67,3 @@ def _sources(
     yield kept
     for file in settings.prices:
         yield own(file)
-
-
-def still_there(shipped: Sequence[Listing], kept: Sequence[Listing]) -> Iterator[Listing]:
-    """Yield what ships, but for what a cloud has dropped since from a region that was read."""
-    regions = {(one.shape.provider, one.region) for one in kept}
-    types = {(one.shape.provider, one.region, one.shape.type) for one in kept}
-    for one in shipped:
-        place = (one.shape.provider, one.region)
-        if place not in regions or (*place, one.shape.type) in types:
-            yield one

@@ -1,7 +1,7 @@
 """What a catalogue has to say of itself: how old it is, what was dropped, where lists disagree."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from cloudwhale.control.catalogue.merging import Disagreement
 from cloudwhale.model.units import Instant, MicroUsd, usd
@@ -26,13 +26,18 @@ def notes_of(
         return
     yield from _old(listings, counts, settings.catalogue_max_age_days * DAY_S, now)
     yield from _ahead(listings, counts, now)
-    dropped = [f"{counts[rule]:,} that {says}" for rule, says in DROPPED.items() if counts[rule]]
-    if dropped:
-        yield f"Prices that were dropped: {'; '.join(dropped)}."
+    yield from dropped(counts)
     if counts["far-above"]:
         yield f"Prices that are kept: {counts['far-above']:,} that {FLAGGED['far-above']}."
     if apart:
         yield _apart(apart)
+
+
+def dropped(counts: Mapping[str, int]) -> Iterator[str]:
+    """Yield a sentence about the prices that the rules have dropped, if any."""
+    parts = [f"{counts[rule]:,} that {says}" for rule, says in DROPPED.items() if counts.get(rule)]
+    if parts:
+        yield f"Prices that were dropped: {'; '.join(parts)}."
 
 
 def _old(

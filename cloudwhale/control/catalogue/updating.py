@@ -1,16 +1,22 @@
 """Reading the prices of clouds anew, and keeping the old ones where that fails."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from cloudwhale.control.catalogue.cached import alone, cached, keep
+from cloudwhale.control.catalogue.cached import alone, cached, folder, keep
 from cloudwhale.control.catalogue.changes import Changes, changes
-from cloudwhale.control.catalogue.merging import merged
+from cloudwhale.control.catalogue.merging import merged, still_there
+from cloudwhale.control.catalogue.saying import dropped
 from cloudwhale.model.units import Instant
-from cloudwhale.planning.plausible import DROPPED, possible
-from cloudwhale.spi.errors import Denied, Unreachable
+from cloudwhale.planning.plausible import possible
+from cloudwhale.reporting.figures import counted
+from cloudwhale.spi.errors import Denied, SettingsError, Unreachable
 from cloudwhale.spi.prices import Listing, PriceList, Reading, Told
+
+LEAST = 0.5
+"""Of the types that were known in a region: a list with fewer of them was cut short on its way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,27 +41,35 @@ def update(
 ) -> tuple[Updated, ...]:
     """Read the lists of some clouds and keep what they say; one that fails changes nothing.
 
-    Raises OSError when nothing can be written.
+    Raises SettingsError when nothing can be written.
     """
-    return tuple(
-        _updated(home, cloud, prices, regions, (now, told)) for cloud, prices in lists.items()
-    )
+    found: list[Updated] = []
+    for cloud, prices in lists.items():
+        try:
+            reading = prices.read(regions, now, told)
+        except (Unreachable, Denied) as error:
+            remedy = f" {error.remedy}" if error.remedy else ""
+            says = f"{error.says}; the prices that were known are kept.{remedy}"
+            found.append(_unread(home, cloud, says))
+        else:
+            found.append(_answered(home, cloud, prices.shipped(), reading, now))
+    return tuple(found)
 
 
-def _updated(
-    home: Path, cloud: str, prices: PriceList, regions: Sequence[str], rest: tuple[Instant, Told]
+def _answered(
+    home: Path, cloud: str, shipped: Sequence[Listing], reading: Reading, now: Instant
 ) -> Updated:
-    now, told = rest
-    try:
-        reading = prices.read(regions, now, told)
-    except (Unreachable, Denied) as error:
-        remedy = f" {error.remedy}" if error.remedy else ""
-        return _unread(home, cloud, f"{error.says}; the prices that were known are kept.{remedy}")
     if not reading.listings and not reading.regions:
         none = _unread(home, cloud, "none of its regions was asked for.")
         return replace(none, is_asked=False)
-    with alone(home):  # another update may have kept other regions while we read
-        return _taken(home, cloud, prices.shipped(), reading, now)
+    try:
+        with alone(home):  # another update may have kept other regions while we read
+            return _taken(home, cloud, shipped, reading, now)
+    except OSError as error:
+        raise SettingsError(
+            f"prices cannot be kept in {folder(home)}: {error.strerror}",
+            "Make room for them there, or set another `home`.",
+        ) from error
 
 
 def _unread(home: Path, cloud: str, note: str) -> Updated:
@@ -71,16 +85,21 @@ def _taken(
 ) -> Updated:
     """Keep what was read, and what was kept before of regions that were not."""
     judged = possible(reading.listings)
-    read = [one for one in judged.listings if one.region in reading.regions]
-    if not read:
-        says = "nothing that was read can be right; the prices that were known are kept."
-        return _unread(home, cloud, says)
-    regions = {one.region for one in read}
     mine = _kept(home, cloud)
+    before = merged([still_there(shipped, mine), mine], now).listings
+    found, known = _types(judged.listings), _types(before)
+    regions = {
+        region
+        for region in reading.regions
+        if found[region] and len(found[region] & known[region]) >= LEAST * len(known[region])
+    }
+    notes = [*reading.notes, *dropped(judged.counts)]
+    notes += _not_taken(reading.regions - regions, found, known)
+    if not regions:
+        return replace(_unread(home, cloud, ""), notes=tuple(notes))
+    read = [one for one in judged.listings if one.region in regions]
     kept = [one for one in mine if one.region not in regions]
     keep(home, cloud, [*kept, *read], now)
-    before = merged([shipped, mine], now).listings
-    notes = [*reading.notes, *_dropped(judged.counts)]
     return Updated(
         cloud,
         changes((one for one in before if one.region in regions), read),
@@ -90,7 +109,19 @@ def _taken(
     )
 
 
-def _dropped(counts: Mapping[str, int]) -> Iterable[str]:
-    for rule, says in DROPPED.items():
-        if counts.get(rule):
-            yield f"{counts[rule]:,} prices {says}, and were dropped."
+def _types(listings: Iterable[Listing]) -> defaultdict[str, set[str]]:
+    """Return the names of the types in each region."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for one in listings:
+        found[one.region].add(one.shape.type)
+    return found
+
+
+def _not_taken(
+    regions: Iterable[str], found: Mapping[str, set[str]], known: Mapping[str, set[str]]
+) -> Iterable[str]:
+    for region in sorted(regions):
+        yield (
+            f"{region}: of {counted(len(known[region]), 'type')} that were known, sane prices came "
+            f"for {len(found[region] & known[region])}; what was known is kept."
+        )
