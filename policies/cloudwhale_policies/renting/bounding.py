@@ -56,12 +56,12 @@ class Effort:
     """Rounds end when so small a share of the bound is not proven."""
     sets: int = 0
     """Times that ways to count are made for the kinds that are used most."""
-    loads: int = 0
-    """Up to so many jobs whole loads of machines are looked at."""
+    few: int = 0
+    """Up to so many jobs ways to count are made, and whole loads of machines are looked at."""
 
 
 QUICK = Effort("quick", near=1.02, kinds=3, rows=1, whole=300, goal=4e-3)
-THOROUGH = Effort("thorough", near=1.15, kinds=12, rows=8, whole=300, goal=1e-5, sets=2, loads=150)
+THOROUGH = Effort("thorough", near=1.15, kinds=12, rows=8, whole=300, goal=1e-5, sets=2, few=150)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,6 +107,7 @@ def _worth_of(tables: Tables, effort: Effort) -> tuple[Floats, str, Programme]:
     proofs = Certificates(tables, areas, costs)
     counts = np.array([len(jobs) for jobs in tables.members], dtype=np.float64)
     best, rounds, sets = np.zeros(len(counts)), 0, 0
+    few = len(tables.lot_of) <= effort.few
     rides = _rides(tables, areas)
     programme = begun(tables, areas, costs, effort)
     while rounds < effort.kinds and _solved(programme, effort.rows):
@@ -121,10 +122,10 @@ def _worth_of(tables: Tables, effort: Effort) -> tuple[Floats, str, Programme]:
         ):
             continue
         sets += 1
-        if sets > effort.sets or not _sharpened(programme, costs):
+        if not few or sets > effort.sets or not _sharpened(programme, costs):
             break
     says = f"{effort.name}: {len(programme.blocks)} kinds, {rounds} rounds"
-    if len(tables.lot_of) <= effort.loads:
+    if few:
         reached = float(best @ counts)
         best = Patterns(tables, areas, costs, programme).raised(best)
         says += f", then {float(best @ counts) - reached:.2f} USD more by whole loads"
