@@ -11,9 +11,9 @@ from cloudwhale.model.rental import Rental, RentalState
 from cloudwhale.model.units import Instant, MicroUsd
 from cloudwhale.model.world import World
 from cloudwhale.planning.decided import events_of
-from cloudwhale.planning.keeping import settled
 from cloudwhale.planning.leasing import STOP_AFTER_S
 from cloudwhale.planning.ledger import STOP_LAG_S
+from cloudwhale.planning.settling import settled
 from cloudwhale.spi.errors import CloudwhaleError, Denied, QuotaExceeded, TryAnother
 from cloudwhale.spi.provider import Machine
 

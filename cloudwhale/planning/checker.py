@@ -241,14 +241,16 @@ def _recovers(job: str, world: World) -> bool:
 
 
 def accounts(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
-    """Nobody has reserved and spent more than the budget, and no amount is negative."""
+    """No amount is negative, and nobody has money taken who was never given any.
+
+    More than a limit may be taken: it can have been lowered since.
+    """
     for account in world.accounts.values():
-        taken = account.reserved + account.spent
         if account.reserved < 0 or account.spent < 0:
             yield Fault("accounts", f"{account.payer} has a negative amount")
-        # A project's may have been lowered since, or there is none.
-        if account.needs_limit and taken > (account.limit or 0):
-            yield Fault("accounts", f"{account.payer} has {taken} taken of {account.limit or 0}")
+        taken = account.reserved + account.spent
+        if account.needs_limit and account.limit is None and taken > 0:
+            yield Fault("accounts", f"{account.payer} has {taken} taken and no budget")
 
 
 RULES: tuple[Rule, ...] = (

@@ -251,9 +251,14 @@ def _billed(rental: Rental) -> float:
 def joins_its_own(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
     """A job joins a machine of its payer that is ready, suits it, and whose lease can be paid."""
     goes_back = {step.rental.id for step in plan.steps if isinstance(step, p.Return)}
+    latest = dict(world.rentals)
     for step in plan.steps:
+        if isinstance(step, p.Renew):
+            latest[step.rental.id] = step.rental
         if not isinstance(step, p.Join):
             continue
+        last = latest.get(step.rental.id)
+        latest[step.rental.id] = step.rental
         old, job = world.rentals.get(step.rental.id), world.jobs.get(step.job)
         if old is None or job is None:
             yield Fault("joins-its-own", f"{step.job} joins {step.rental.id}: one is not there")
@@ -267,11 +272,17 @@ def joins_its_own(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
             "its market is another": job.spec.market not in ("auto", market),
             "it is too small": node is None or not takes(node, job, []),
             "it is not waiting": job.state.value != "pending" or job.wish is not None,
-            "others are gone from it": not old.jobs.keys() <= step.rental.jobs.keys(),
+            "others are gone from it": not (last or old).jobs.keys() <= step.rental.jobs.keys(),
+            "its lease is another then": _term(step.rental) != _term(last or old),
             "it is not among its jobs": step.job not in step.rental.jobs,
         }
         for why in (why for why, is_broken in broken.items() if is_broken):
             yield Fault("joins-its-own", f"{step.job} joins {old.id} although {why}")
+
+
+def _term(rental: Rental) -> object:
+    """Return until when a machine is had, and for which money: no step for a job changes that."""
+    return (rental.lease, rental.renewal, rental.reserved)
 
 
 RULES: tuple[Rule, ...] = (

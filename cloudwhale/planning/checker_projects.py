@@ -4,7 +4,7 @@ Months and sums are worked out here anew: nothing of the ledger's own is asked.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
 from cloudwhale.model import plan as p
@@ -55,13 +55,16 @@ def project_share(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
 
     Asked where somebody keeps such accounts: a project with a budget must.
     """
+    before = {name: rental.projects for name, rental in world.rentals.items()}
     for step in plan.steps:
         if isinstance(step, p.Rent):
             yield from _shares_of_new(step.rental, world)
         elif isinstance(step, p.Renew):
             yield from _shares_of_longer(step.rental, world)
-        elif isinstance(step, p.Join):
-            yield from _shares_of_joined(step, world)
+            before[step.rental.id] = step.rental.projects
+        elif isinstance(step, p.Join) and step.rental.id in before:
+            yield from _shares_of_joined(step, before[step.rental.id], world)
+            before[step.rental.id] = step.rental.projects
 
 
 def _shares_of_new(rental: Rental, world: World) -> Iterator[Fault]:
@@ -94,16 +97,15 @@ def _shares_of_longer(rental: Rental, world: World) -> Iterator[Fault]:
             yield Fault("project-share", f"{account} has lost count of {rental.id}")
 
 
-def _shares_of_joined(step: p.Join, world: World) -> Iterator[Fault]:
-    old, now = world.rentals.get(step.rental.id), step.rental
-    if old is None:
-        return
-    for account in sorted({*old.projects, *now.projects, *step.projects}):
-        before, more = old.projects.get(account, 0), step.projects.get(account, 0)
+def _shares_of_joined(step: p.Join, held: Mapping[str, int], world: World) -> Iterator[Fault]:
+    """`held`: what projects have set aside for the machine before this step."""
+    now = step.rental
+    for account in sorted({*held, *now.projects, *step.projects}):
+        before, more = held.get(account, 0), step.projects.get(account, 0)
         if now.projects.get(account, 0) != before + more or more < 0:
             yield Fault("project-share", f"{account} has lost count of {now.id}")
     job = world.jobs.get(step.job)
-    if old.projects and job is not None:
+    if held and job is not None:
         account = _account(now, job.spec.project)
         if now.projects.get(account, 0) <= 0:
             yield Fault("project-share", f"{account} sets nothing aside for {step.job}")

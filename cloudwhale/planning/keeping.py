@@ -8,9 +8,9 @@ from cloudwhale.model.job import Job, JobState, Placement
 from cloudwhale.model.node import NodeState
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.rental import ON_ITS_WAY, Renewal, Rental, RentalState
-from cloudwhale.model.units import NOTHING, Instant, MicroUsd, Seconds, usd
+from cloudwhale.model.units import Instant, MicroUsd, Seconds, usd
 from cloudwhale.model.world import World
-from cloudwhale.planning import ledger, projects
+from cloudwhale.planning import projects
 from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.fit import fit
 from cloudwhale.planning.inventory import Free, free_capacity
@@ -20,9 +20,11 @@ from cloudwhale.planning.leasing import (
     still_s,
     tenants,
 )
+from cloudwhale.planning.ledger import LEAST_CHARGE_S
 from cloudwhale.planning.lengthening import longest
 from cloudwhale.planning.needs import spec_of
 from cloudwhale.planning.queue import earliest
+from cloudwhale.planning.settling import settled
 from cloudwhale.planning.speeds import run_s
 
 RENEWS_BEFORE_S: Seconds = 60.0  # an extension is asked for so long before the landing begins
@@ -43,10 +45,15 @@ class Kept:
     """What its steps set aside, by payer."""
 
     def paid(self, world: World) -> World:
-        """Return the world with what is set aside taken from its accounts."""
+        """Return the world with what is set aside taken from its accounts, for longer leases."""
         if not self.set_aside:
             return world
-        return replace(world, accounts=projects.less(world, self.set_aside))
+        longer = {one.rental.id: one.rental for one in self.steps if isinstance(one, p.Renew)}
+        return replace(
+            world,
+            accounts=projects.less(world, self.set_aside),
+            rentals={**world.rentals, **longer},
+        )
 
 
 def at_home(world: World) -> World:
@@ -95,9 +102,10 @@ class _Keeping:
         self.here = tenants(world, rental)
         self.node = world.nodes.get(rental.node or "")
         self.look_again_at: Instant | None = None
-        self.expected = self._expected()
         self.paid = paid
         """What this round sets aside already, by payer: first come, first served."""
+        self.expected: list[Job] = []
+        self.expected = self._expected()
 
     @property
     def now(self) -> Instant:
@@ -126,20 +134,19 @@ class _Keeping:
         rental = self.rental
         if rental.ended_at is not None or rental.state not in {*ON_ITS_WAY, RentalState.READY}:
             return []
-        if rental.state is RentalState.READY and not self._takes_jobs():
-            return []
+        is_ready = rental.state is RentalState.READY
         jobs = (self.world.jobs.get(name) for name in rental.jobs)
         return [
             job
             for job in jobs
             if job is not None and job.state is JobState.PENDING and job.wish is None
-            if not self._is_overdue(job)
+            if not is_ready or (self._is_in_time(job) and not self._is_overdue(job))
         ]
 
     def _is_overdue(self, job: Job) -> bool:
         """Say whether those before it take so much longer than planned that it goes elsewhere."""
         starts_at = self.rental.starts_at.get(job.id)
-        if starts_at is None or not self.here or self.rental.state is not RentalState.READY:
+        if starts_at is None or not self.here:
             return False
         late_at = starts_at + LATE_START * run_s(job, None, 0, self.durations) + LATE_START_S
         if self.now >= late_at:
@@ -147,10 +154,18 @@ class _Keeping:
         self.look_again_at = earliest(self.look_again_at, late_at)
         return False
 
-    def _takes_jobs(self) -> bool:
-        """Say whether its agent is there, and time is left for more than a landing."""
+    def _is_in_time(self, job: Job) -> bool:
+        """Say whether the agent is there, and a job would not have to land at once.
+
+        Whoever had to stop because its lease ends would come back for what is left of it.
+        """
         is_there = self.node is not None and self.node.state is NodeState.READY
-        return is_there and self.now < self._acts_at([])
+        if not is_there or self.now >= self._acts_at([]):
+            return False
+        if self.now < self._acts_at([job]):
+            return True
+        rental = self.rental
+        return not rental.is_fixed and rental.renewal is None and self._longest([job]) is not None
 
     # -- on its way --------------------------------------------------------------------------
 
@@ -159,8 +174,8 @@ class _Keeping:
         if self.node is not None and self.node.state is NodeState.READY:
             yield p.Receive(rental=rental.but(state=RentalState.READY))
             coming = list(self.expected)
-            if self._takes_jobs():
-                yield from self._placed()
+            self.expected = [job for job in coming if self._is_in_time(job)]
+            yield from self._placed()
             # One that is too late or too small is given back by the next round; nobody is rented
             # for anew before.
             self.expected = coming
@@ -181,13 +196,29 @@ class _Keeping:
     # -- ready -------------------------------------------------------------------------------
 
     def _ready(self) -> Iterator[p.Step]:
-        yield from self._placed()
-        if not self.here and not self.expected:
+        placed = list(self._placed())
+        yield from placed
+        if not self.here and not placed and (waits_s := self._waits_s()) > self._idles_s():
+            self.expected = []
+            yield self._return(
+                Code.RETURNED, f"nobody runs there, and nobody may start for {waits_s:.0f} s"
+            )
+        elif not self.here and not self.expected:
             yield self._return(Code.RETURNED, "nothing runs there, and nobody is on the way")
         elif self.here:
             yield from self._lease(self.here)
         else:
             self.look_again_at = earliest(self.look_again_at, self._acts_at([]))
+
+    def _waits_s(self) -> Seconds:
+        """Return how long it takes until the first of those on the way may start, after a retry."""
+        begins = [job.not_before or self.now for job in self.expected]
+        return max(0.0, min(begins, default=self.now) - self.now)
+
+    def _idles_s(self) -> Seconds:
+        """Return how long a machine may idle: another boots as long, and bills its least."""
+        offer = self.rental.taken
+        return 0.0 if offer is None else offer.boot_s + max(LEAST_CHARGE_S, offer.billing_least_s)
 
     def _placed(self) -> Iterator[p.Step]:
         """Place those whom it was rented for, first first, as far as there is room."""
@@ -221,7 +252,7 @@ class _Keeping:
 
     def _lease(self, jobs: Sequence[Job]) -> Iterator[p.Step]:
         """Lengthen the lease in time, where that is paid for; land the jobs else."""
-        rental, acts_at = self.rental, self._acts_at(jobs)
+        rental, acts_at = self.rental, self._acts_at([*jobs, *self.expected])
         lands_at = rental.lease.away_until - landing_s(jobs)
         if rental.renewal is not None:
             yield p.Extend(rental=rental.id)
@@ -239,16 +270,22 @@ class _Keeping:
 
     def _renewed(self, jobs: Sequence[Job]) -> p.Renew | None:
         """Return the longest lease that its payers can afford; None: no longer one."""
-        rental = self.rental
-        world = replace(self.world, accounts=projects.less(self.world, self.paid))
-        wanted_s = still_s(jobs, rental, self.durations, self.now)
-        wanted_s += coming_s(self.expected, rental, self.durations)
-        found = longest(world, rental, [*jobs, *self.expected], wanted_s, landing_s(jobs))
+        found = self._longest([*jobs, *self.expected])
         if found is None:
             return None
-        more = {rental.payer: found.reserved, **found.projects}
+        more = {self.rental.payer: found.reserved, **found.projects}
         self.paid |= projects.with_more(self.paid, more)
-        return _renew(rental, found)
+        return _renew(self.rental, found)
+
+    def _longest(self, jobs: Sequence[Job]) -> Renewal | None:
+        """Return the longest lease for jobs that are there or to come; None: no longer one."""
+        rental = self.rental
+        world = replace(self.world, accounts=projects.less(self.world, self.paid))
+        here = [job for job in jobs if job.placement is not None]
+        coming = [job for job in jobs if job.placement is None]
+        wanted_s = still_s(here, rental, self.durations, self.now)
+        wanted_s += coming_s(coming, rental, self.durations)
+        return longest(world, rental, jobs, wanted_s, landing_s(jobs))
 
     def _land(self, jobs: Sequence[Job], why: str) -> Iterator[p.Step]:
         for job in jobs:
@@ -288,42 +325,6 @@ class _Keeping:
             )
         if not self.here:
             yield settled(self.rental)
-
-
-def settled(rental: Rental) -> p.Settle:
-    """Return how a machine that is gone, or never came, is paid for; never above its reserve."""
-    cost = min(rental.reserved, _cost(rental))
-    charges: Mapping[str, MicroUsd] = {}
-    if cost:
-        charges = projects.charges(rental, cost)
-    released = MicroUsd(rental.reserved - cost)
-    says = f"{rental.id} has cost {usd(cost)} USD; {usd(released)} USD are free again"
-    return p.Settle(
-        rental=rental.but(
-            state=RentalState.RETURNED,
-            spent=cost,
-            reserved=MicroUsd(0),
-            renewal=None,
-        ),
-        charges={name: amount for name, amount in sorted(charges.items()) if amount},
-        released=released,
-        reason=Reason(code=Code.RETURNED, says=says),
-    )
-
-
-def _cost(rental: Rental) -> MicroUsd:
-    offer, since, until = rental.taken, rental.requested_at, rental.ended_at
-    if offer is None or since is None or until is None:
-        return NOTHING
-    price = rental.price_usd_h if rental.price_usd_h is not None else offer.price_usd_h
-    if price is None:
-        return rental.reserved  # nobody knows better
-    return ledger.accrued(
-        MicroUsd(price + offer.extras_usd_h),
-        until - since,
-        step_s=offer.billing_step_s,
-        least_s=offer.billing_least_s,
-    )
 
 
 def _renew(rental: Rental, renewal: Renewal) -> p.Renew:

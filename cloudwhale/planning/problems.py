@@ -10,11 +10,8 @@ from cloudwhale.model.job import Job, Resources
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.planning.leasing import LATE, LEAST_LEASE_S, LONGER, STOP_AFTER_S, landing_s
 from cloudwhale.planning.ledger import LEAST_CHARGE_S, STOP_LAG_S
-from cloudwhale.planning.stock import Stock
+from cloudwhale.planning.stock import LONGEST_LEASE_S, Stock
 from cloudwhale.spi.renting import Demand, RentalProblem, Terms
-
-LONGEST_LEASE_S: Seconds = 14 * 24 * 3600.0
-"""No machine is planned for longer: two weeks."""
 
 
 def demand_of(wants: Resources, nodes: int = 1) -> Demand:

@@ -33,6 +33,9 @@ SURE = 0.9
 SAVE_HOLDS_S: Seconds = 10.0
 """How long a save is taken to hold a job up, until it is measured."""
 
+LONGEST_LEASE_S: Seconds = 14 * 24 * 3600.0
+"""No machine is planned for longer: two weeks."""
+
 RESTORES_S: Seconds = 60.0
 """From a machine that is there to work that goes on: fetching and loading a checkpoint."""
 
@@ -177,7 +180,10 @@ class Stock:
             models, backs = np.unique(self._model_at[where], return_inverse=True)
             runs_s = of_model[:, models]
             some = np.isfinite(runs_s)
-            runs_s[some] = _with_risk(runs_s[some], risk, late)
+            at_risk_s = _with_risk(runs_s[some], risk, late)
+            # Who would be interrupted again and again before it saves would as good as never end.
+            at_risk_s[at_risk_s > np.maximum(runs_s[some], LONGEST_LEASE_S)] = math.inf
+            runs_s[some] = at_risk_s
             found[:, where] = runs_s[:, backs]
         for row, (spec, _) in zip(found, specs, strict=True):
             row[~self._fits(spec)] = math.inf

@@ -230,10 +230,10 @@ FAULTS: list[tuple[str, World, p.Plan]] = [
     # an agent with a longer lease runs its jobs longer
     ("not-too-early", silent(RUNNING, 299.0, lease_s=300.0), a_plan(lost())),
     ("not-too-early", silent(LOST, 309.0, lease_s=300.0), a_plan(p.Clear(job="j", attempt=1))),
-    # nobody has taken more than the budget
-    ("accounts", account(100, 101, 0), a_plan()),
-    ("accounts", account(100, 60, 60), a_plan()),
+    # nobody has taken money who was given none; a limit may have been lowered since
     ("accounts", account(None, 1, 0), a_plan()),
+    ("accounts", account(None, 0, 1), a_plan()),
+    ("accounts", account(0, 0, -1), a_plan()),
     ("accounts", account(100, -1, 0), a_plan()),
     ("accounts", account(100, 0, -5), a_plan()),
 ]
@@ -276,6 +276,10 @@ def test_the_planners_own_plan_has_no_fault() -> None:
     made = plan(world, policies)
     assert len([s for s in made.steps if isinstance(s, p.Place)]) == 2
     assert checker.check(made, world, RULES) == ()
+
+
+def test_a_budget_that_is_lowered_below_what_is_taken_stops_no_plan() -> None:
+    assert checker.check(a_plan(), account(100, 60, 60), RULES) == ()
 
 
 def test_a_job_on_a_device_that_is_gone_keeps_nobody_from_its_node() -> None:

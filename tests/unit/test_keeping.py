@@ -16,8 +16,9 @@ from cloudwhale.model.units import MicroUsd, micro_usd
 from cloudwhale.model.world import Account, Sighting, World
 from cloudwhale.planning.checker import check
 from cloudwhale.planning.durations import Durations
-from cloudwhale.planning.keeping import Kept, at_home, keeping, settled
+from cloudwhale.planning.keeping import Kept, at_home, keeping
 from cloudwhale.planning.planner import plan
+from cloudwhale.planning.settling import settled
 
 OFFER = an_offer()
 LEASE = Lease(number=1, watched_until=900.0, away_until=1000.0, stop_at=1120.0)
