@@ -163,10 +163,15 @@ def _gpu_model(spec: JobSpec, free: Free, suitable: Suitable) -> Refusal | None:
         wanted += f" with {span.least:g} GiB"
     if span.most is not None:
         wanted += f" and at most {span.most:g} GiB"
-    code = Code.NO_SUCH_GPU
-    if any(model_suits(spec, d.device) for d in free.devices):
+    code, shortfall = Code.NO_SUCH_GPU, 1.0
+    sizes = [d.device.memory_gib for d in free.devices if model_suits(spec, d.device)]
+    if sizes:
         code = Code.GPU_MEMORY
-    return _never(code, f"needs {wanted}, {free.node.id} has {here}", "ask for what is there")
+        # All are too small; or else the smallest is too large.
+        lacks = 1 - max(sizes) / span.least if max(sizes) < span.least else 0.0
+        shortfall = lacks or 1 - (span.most or 0.0) / min(sizes)
+    says = f"needs {wanted}, {free.node.id} has {here}"
+    return _never(code, says, "ask for what is there", shortfall=shortfall)
 
 
 def _gpu_count(spec: JobSpec, free: Free, suitable: Suitable) -> Refusal | None:

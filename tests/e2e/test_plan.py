@@ -165,7 +165,7 @@ def test_two_lists_that_disagree_are_told_of_and_the_newer_holds(shell: Shell) -
     said = shell("plan", "job.yaml", "--budget", "50", "--json")
     assert said.code == 0, said.err
     (note,) = [note for note in said.document["notes"] if f"g6.xlarge in {one.region}" in note]
-    assert "two sources say different things" in note and f"{dear:.4f}"[:4] in note
+    assert "Two sources say different things" in note and f"{dear:.4f}"[:4] in note
 
 
 def test_a_plan_is_made_again_to_the_byte_but_for_its_times(shell: Shell) -> None:

@@ -114,6 +114,18 @@ def test_the_nearest_miss_says_what_is_lacking_and_by_how_much() -> None:
     assert found.refused == {"no-such-gpu": 6, "gpu-count": 1}
 
 
+def test_the_largest_gpu_is_nearest_to_who_wants_a_larger_one() -> None:
+    found = search(MARKET, asked(Words(gpu="500GB..")))
+    assert found.nearest is not None and "p5 has H100-80GB" in found.nearest.says
+    assert found.nearest.shortfall == pytest.approx(1 - 80 / 500)
+
+
+def test_the_smallest_gpu_is_nearest_to_who_wants_a_smaller_one() -> None:
+    found = search(MARKET, asked(Words(gpu="8GB..16GB")))
+    assert found.nearest is not None and "g6.xlarge has L4" in found.nearest.says
+    assert found.nearest.shortfall == pytest.approx(1 - 16 / 24)
+
+
 def test_what_lies_elsewhere_is_counted_and_is_no_near_miss() -> None:
     found = ask(gpu="1", regions=("mars",))
     assert found.refused == {"region": 7}
