@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 IsOver = Callable[[], bool]
 """Whether the time is up that somebody has set."""
 
-HOT, COLD = 0.004, 0.00005
-"""A plan may get dearer by about this part of its cost, at the start and at the end of a search."""
+HOT, COLD = 0.02, 0.001
+"""A fleet may get dearer by about this part of a machine's cost, at the start and the end."""
 APART = 4
 """Machines that are taken apart at once, at most."""
 WHOLE = 6
@@ -40,7 +40,8 @@ ASKED = 24
 """Machines of which it is asked what packing anew could bring, at most."""
 REPACKED = 5
 """Machines that are packed anew for a job, at most."""
-FEW = 0.5
+FEW = 0.8
+"""How often a machine with several jobs gives up one alone."""
 PULLED = 0.1
 """How often a machine is built of jobs from all others."""
 HOLLOW = 0.7
@@ -94,7 +95,7 @@ class Search:
         best, usd = here, _usd(here)
         best_usd, first = usd, self.inserting.work
         while (done := self.inserting.work - first) < tries and not self._is_over():
-            heat = usd * HOT * (COLD / HOT) ** (done / tries)
+            heat = usd / max(1, len(here)) * HOT * (COLD / HOT) ** (done / tries)
             there = self._step(here)
             self._seen.add(there)
             self.inserting.work += len(here)

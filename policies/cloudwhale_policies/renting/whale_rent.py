@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 Effort = Literal["quick", "thorough"]
 
-TRIES = {"quick": 300, "thorough": 8_000}
+TRIES = {"quick": 150, "thorough": 6_000}
 """Tries to place a job, for each job of the problem."""
-MOST_TRIES = {"quick": 200_000, "thorough": 3_000_000}
+MOST_TRIES = {"quick": 200_000, "thorough": 2_000_000}
 ROUNDS = {"quick": 1, "thorough": 4}
 BOUNDS = {"quick": QUICK, "thorough": THOROUGH}
 NODES = 50
@@ -42,6 +42,8 @@ FAINT = 0.02
 """A smaller part of a job on a kind is none."""
 ALIKE = 5
 """Jobs of a lot, on average, from which on they are counted rather than placed one by one."""
+MANY = 300
+"""Fewer jobs are placed one by one whether alike or not."""
 FEW = 10
 """With so few jobs all kinds are tried."""
 
@@ -61,7 +63,7 @@ class WhaleRent:
         plain = plan_of(begun.tables, begun.fleet, "greedy")
         if not begun.fleet.machines:
             return plain
-        count = len(problem.jobs)
+        count = MANY if _alike(tables) else len(problem.jobs)
         tries = min(TRIES[self._effort] * count, MOST_TRIES[self._effort])
         bound = bound_of(tables, BOUNDS[self._effort])
         better, fleet = improved(begun, bound, Work(tries, ROUNDS[self._effort]), self._is_over)
@@ -118,7 +120,7 @@ def _counted(
     tables: Tables, machines: list[Machine], keeps: Callable[[Sequence[Machine]], bool]
 ) -> list[Machine]:
     """Return a fleet by counts where many jobs are alike and that is cheaper, else the same."""
-    if len(tables.lot_of) < ALIKE * len(tables.members):
+    if not _alike(tables):
         return machines
     fleet = counted_fleet(tables, by_milp)
     if fleet is None or sum(len(one.lots) for one in machines) < len(tables.lot_of):
@@ -126,6 +128,12 @@ def _counted(
     cheaper = fleet.usd < sum(one.usd for one in machines)
     allowed = cheaper and not fleet.left and keeps(fleet.machines)
     return list(fleet.machines) if allowed else machines
+
+
+def _alike(tables: Tables) -> bool:
+    """Return whether so many jobs are alike that counts come first, and tries count less."""
+    count = len(tables.lot_of)
+    return count > MANY and count >= ALIKE * len(tables.members)
 
 
 def _liked(tables: Tables, bound: Bound) -> Flags:
