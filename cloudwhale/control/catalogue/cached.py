@@ -5,7 +5,7 @@ import fcntl
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,7 +90,7 @@ def keep(home: Path, cloud: str, listings: Iterable[Listing], now: Instant) -> P
 
 
 @contextmanager
-def alone(home: Path) -> Iterator[None]:
+def alone(home: Path) -> Generator[None, None, None]:
     """Keep others from keeping prices until the block ends, milliseconds; raise OSError."""
     where = folder(home)
     where.mkdir(parents=True, exist_ok=True)
