@@ -15,7 +15,8 @@ import numpy as np
 from cloudwhale_policies.renting.areas import PLAIN, Areas
 from cloudwhale_policies.renting.arrays import Tables
 from cloudwhale_policies.renting.certificates import Certificates, Open
-from cloudwhale_policies.renting.hours import Costs, Programme
+from cloudwhale_policies.renting.costs import Costs
+from cloudwhale_policies.renting.hours import Programme
 from cloudwhale_policies.renting.patterns import Patterns
 from cloudwhale_policies.renting.sets import Sets
 

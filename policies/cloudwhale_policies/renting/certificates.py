@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cloudwhale_policies.renting.areas import Areas, clique
-from cloudwhale_policies.renting.hours import Costs, Tariff
+from cloudwhale_policies.renting.costs import Costs
+from cloudwhale_policies.renting.hours import Tariff
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -18,8 +18,9 @@ from cloudwhale_policies.renting.areas import PLAIN, Areas
 from cloudwhale_policies.renting.arrays import Tables
 from cloudwhale_policies.renting.bounding import begun
 from cloudwhale_policies.renting.budgets import keeps_budget, start
+from cloudwhale_policies.renting.costs import Costs
 from cloudwhale_policies.renting.greedy import Filling, shrunk
-from cloudwhale_policies.renting.hours import Block, Costs
+from cloudwhale_policies.renting.hours import Block
 from cloudwhale_policies.renting.limits import Limits
 from cloudwhale_policies.renting.machine import Machine, Yard
 from cloudwhale_policies.renting.plans import Fleet, plan_of

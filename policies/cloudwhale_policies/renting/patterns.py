@@ -18,7 +18,8 @@ import numpy as np
 from cloudwhale_policies.filling.prices import quiet_solver
 from cloudwhale_policies.renting.areas import Areas
 from cloudwhale_policies.renting.certificates import Certificates
-from cloudwhale_policies.renting.hours import Costs, Programme
+from cloudwhale_policies.renting.costs import Costs
+from cloudwhale_policies.renting.hours import Programme
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
