@@ -65,7 +65,8 @@ def a_random_problem(seed: int, most_jobs: int = 14, **fields: Any) -> RentalPro
     start = np.where(rng.random(count) < 0.2, rng.uniform(0.0, 7200.0, count), math.inf)
     if rng.random() < 0.3:  # alike jobs
         twins = rng.integers(0, count, count)
-        demands = [demands[one] for one in twins]
+        chosen: list[int] = twins.tolist()
+        demands = [demands[one] for one in chosen]
         runs, late, extra = runs[twins], late[twins], extra[twins]
         done, start = done[twins], start[twins]
     plain: dict[str, Any] = {
@@ -149,9 +150,9 @@ def _kind(problem: RentalProblem, choice: Choice) -> tuple[int, Kind]:
 
 
 def _of_choice(problem: RentalProblem, choice: Choice) -> list[str]:
-    column, kind = _kind(problem, choice)
+    column = _kind(problem, choice)[0]
     found: list[str] = []
-    ends = []
+    ends: list[float] = []
     for seat in choice.seats:
         row = problem.jobs.index(seat.job)
         run_s, late_s = float(problem.runs_s[row, column]), float(problem.late_s[row, column])

@@ -61,7 +61,8 @@ def covering(
         return None
     near = np.flatnonzero(reduced <= room)
     near = np.sort(near[np.argsort(reduced[near], kind="stable")[:MOST]])
-    chosen = [seen[place] for place in near.tolist()]
+    places: list[int] = near.tolist()
+    chosen = [seen[place] for place in places]
     taken = _whole(chosen, usd[near], rows, nodes)
     if taken is None:
         return None

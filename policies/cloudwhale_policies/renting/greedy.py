@@ -97,7 +97,8 @@ class Filling:
         least = self._least(lot)
         near = np.flatnonzero(least < own_usd)
         best: tuple[int, float] | None = None
-        for at in near[np.argsort(least[near], kind="stable")].tolist():
+        places: list[int] = near[np.argsort(least[near], kind="stable")].tolist()
+        for at in places:
             if least[at] >= own_usd:
                 break
             machine = self.machines[at]
