@@ -109,6 +109,8 @@ def settle(**charges: int) -> p.Settle:
 
 ADDED = micro_usd("1.1")
 THERE = {NLP: ADDED}
+MORE = {VISION: micro_usd("0.1")}
+BOTH_MORE = {NLP: ENOUGH, VISION: micro_usd("1.1")}
 USED = GONE.but(held_s={"a": 100.0})
 
 FAULTS: list[tuple[str, World, p.Plan]] = [
@@ -138,6 +140,9 @@ FAULTS: list[tuple[str, World, p.Plan]] = [
     ("project-share", world(READY), a_plan(renew(THERE, now=READY.projects))),
     ("project-share", world(READY), a_plan(join({NLP: MicroUsd(-1)}))),
     ("project-share", world(READY), a_plan(join({}, projects={NLP: ENOUGH}))),
+    # of two who join, or of a longer lease, the second forgets what the first has set aside
+    ("project-share", world(READY), a_plan(join({}), join({}, projects={NLP: ENOUGH}))),
+    ("project-share", world(READY), a_plan(renew(THERE), join({}))),
     ("project-share", world(READY.but(projects={VISION: ENOUGH})), a_plan(join({},
         projects={VISION: ENOUGH}))),
     # who pays
@@ -162,6 +167,10 @@ HONEST: dict[str, tuple[World, p.Plan]] = {
     "of one from before nothing is known": (
         world(READY.but(projects={})),
         a_plan(p.Renew(rental=renew({}).rental.but(projects={}), reason=WHY)),
+    ),
+    "two join it": (
+        world(READY, limit="9"),
+        a_plan(join(MORE, projects=BOTH_MORE), join({}, projects=BOTH_MORE)),
     ),
     "one is paid for": (world(USED), a_plan(settle(a=100_000))),
     "a budget below what is taken stops no payment": (

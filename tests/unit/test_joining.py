@@ -115,3 +115,13 @@ def test_a_round_lets_it_join_and_rents_nothing_and_the_next_places_it() -> None
     assert check(again, then, RENTING.rules) == ()
     (place,) = (step for step in again.steps if isinstance(step, p.Place))
     assert (place.job, place.placement.node) == ("j", NAME)
+
+
+def test_nobody_joins_a_machine_in_the_round_that_lengthens_its_lease() -> None:
+    ends = RENTAL.lease.but(away_until=200.0, stop_at=320.0)
+    of = replace(world(job(), of=RENTAL.but(lease=ends)), version=7)
+    made = plan(of, RENTING)
+    assert check(made, of, RENTING.rules) == ()
+    longer = [step for step in made.steps if isinstance(step, p.Renew)]
+    assert len(longer) == 1 and longer[0].rental.renewal is not None
+    assert not any(isinstance(step, p.Join) for step in made.steps)

@@ -115,6 +115,44 @@ def test_a_machine_that_nobody_waits_for_any_more_goes_back(state: NodeState) ->
 # -- ready -----------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("now", [400.0, 640.0, 900.0])
+def test_who_landed_as_the_lease_ends_does_not_come_back_for_the_rest_of_it(now: float) -> None:
+    slow = CheckpointRule(every_s=60.0, grace_s=570.0)  # it lands from 400 s on
+    landed = job(checkpoint=slow).but(attempt=1)
+    poor = world(READY, landed, now=now, limit=READY.reserved)
+    assert [step.kind for step in checked(poor).steps if step.kind != "explain"] == ["return"]
+
+
+def test_where_a_longer_lease_is_paid_for_a_late_machine_takes_its_job() -> None:
+    slow = CheckpointRule(every_s=60.0, grace_s=570.0)
+    made = checked(world(READY, job(checkpoint=slow), now=640.0))
+    assert [step.kind for step in made.steps] == ["place"]
+    fixed = checked(world(READY.but(is_fixed=True), job(checkpoint=slow), now=640.0))
+    assert "place" not in [step.kind for step in fixed.steps]
+
+
+def test_a_lease_is_lengthened_in_time_for_who_is_still_to_come() -> None:
+    slow = a_job("next", resources=wants(cpu=8), duration_s=900.0,
+                 checkpoint=CheckpointRule(every_s=60.0, grace_s=570.0))  # fmt: skip
+    both = READY.but(jobs={"j": "default", "next": "default"})
+    made = checked(world(both, RUNNING, slow, now=345.0))
+    (longer,) = (step for step in made.steps if isinstance(step, p.Renew))
+    assert longer.rental.renewal is not None
+    assert longer.rental.renewal.lease.away_until > 1800.0
+
+
+@pytest.mark.parametrize(("waits_s", "becomes"), [(79.0, []), (81.0, ["return"])])
+def test_a_machine_goes_back_when_who_failed_there_tries_again_later_than_another_boots(
+    waits_s: float, becomes: list[str]
+) -> None:
+    failed = job().but(attempt=1, not_before=100.0 + waits_s)
+    of = world(READY, failed)
+    assert kinds(of) == becomes, "it boots in 20 s, and a minute is billed at least"
+    beside = a_job("other", resources=wants(cpu=4), duration_s=900.0)
+    both = world(READY.but(jobs={"j": "default", "other": "default"}), failed, beside)
+    assert kinds(both) == ["place"]
+
+
 @pytest.mark.parametrize("now", [910.0, 1000.0, 1110.0])
 def test_a_machine_that_comes_when_its_lease_is_all_but_over_takes_nobody(now: float) -> None:
     slow = OFFER.but(boot_s=600.0)
