@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 Effort = Literal["quick", "thorough"]
 
-TRIES = {"quick": 150, "thorough": 6_000}
+TRIES = {"quick": 150, "thorough": 1_500}
 """Tries to place a job, for each job of the problem."""
-MOST_TRIES = {"quick": 200_000, "thorough": 2_000_000}
+MOST_TRIES = {"quick": 200_000, "thorough": 600_000}
 ROUNDS = {"quick": 1, "thorough": 4}
 BOUNDS = {"quick": QUICK, "thorough": THOROUGH}
 NODES = 50
