@@ -291,6 +291,7 @@ def worst_usd(problem: RentalProblem, plan: RentalPlan) -> float:
 
 def worst_of(terms: Terms, kind: Kind, choice: Choice) -> float:
     held_s = max(terms.least_s, choice.used_s * terms.longer) + terms.beyond_s + kind.boot_s
+    held_s += kind.billing_step_s + max(0.0, kind.billing_least_s - 60.0)
     return choice.machines * kind.cap_usd_h * held_s / HOUR
 
 

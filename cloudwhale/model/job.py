@@ -279,6 +279,8 @@ class Job(Value):
     lost_s: Seconds = 0.0
     """Work that was done and lost because an attempt ended after its last checkpoint."""
     interruptions: int = 0
+    spent: MicroUsd = MicroUsd(0)
+    """Its parts of rented machines that are gone and paid for."""
 
     @property
     def wants(self) -> Resources:

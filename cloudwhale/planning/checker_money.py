@@ -53,9 +53,11 @@ def within_budget(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
         taken = 0 if account is None else account.reserved + account.spent
         if taken + amount > limit:
             yield Fault("within-budget", f"{payer} would have {taken + amount} taken of {limit}")
-    for rental in _rents(plan):
+    for rental in [*_rents(plan), *_renews(plan)]:
         for job in (world.jobs[name] for name in rental.jobs if name in world.jobs):
-            if job.spec.budget is not None and rental.reserved > job.spec.budget:
+            others = [one for one in world.rentals.values() if job.id in one.jobs]
+            held = sum(one.reserved for one in others if one.id != rental.id)
+            if job.spec.budget is not None and job.spent + held + rental.reserved > job.spec.budget:
                 yield Fault("within-budget", f"{job.id} may cost {job.spec.budget} at most")
 
 

@@ -28,7 +28,8 @@ def needed_usd(
     boots = np.array([kind.boot_s for kind in kinds])
     caps = np.array([kind.cap_usd_h for kind in kinds])
     held_s = np.maximum(terms.least_s, (boots + problem.runs_s) * terms.longer)
-    worst = caps * (held_s + terms.beyond_s + boots) / HOUR_S
+    unused_s = np.array([kind.unused_s for kind in kinds])
+    worst = caps * (held_s + terms.beyond_s + unused_s) / HOUR_S
     done_by_s = np.array(problem.done_by_s)[:, None]
     in_time = np.isfinite(problem.runs_s) & (boots + problem.late_s <= done_by_s)
     least = np.where(in_time, worst, np.inf).min(axis=1, initial=np.inf)

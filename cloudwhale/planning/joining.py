@@ -93,7 +93,7 @@ def _costs(
     job: Job, opened: Sequence[_Open], world: World, durations: Durations
 ) -> Iterator[Joinable]:
     for there in opened:
-        place = fit(spec_of(job), there.free) if _may_join(job, there) else None
+        place = fit(spec_of(job), there.free) if _may_join(job, there, world) else None
         if not isinstance(place, Placement):
             continue
         models = {device.id: device.model for device in there.offer.facts.devices}
@@ -117,9 +117,12 @@ def _set_aside(job: Job, there: _Open, runs_s: Seconds, world: World) -> project
     return projects.for_joining(there.rental, job.spec.project, world.now, until)
 
 
-def _may_join(job: Job, there: _Open) -> bool:
+def _may_join(job: Job, there: _Open, world: World) -> bool:
+    """Say whether payer and market are the same; who has a budget of its own has nobody beside."""
     spec = job.spec
-    is_theirs = job.run == there.rental.payer and spec.budget is None
+    others = (world.jobs.get(name) for name in there.rental.jobs)
+    is_alone = any(one is not None and one.spec.budget is not None for one in others)
+    is_theirs = job.run == there.rental.payer and spec.budget is None and not is_alone
     return is_theirs and spec.market in ("auto", there.offer.market)
 
 

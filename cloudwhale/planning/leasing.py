@@ -1,13 +1,12 @@
 """How long a machine is leased, what that can cost, and what is still needed of it."""
 
 from collections.abc import Iterable, Sequence
-from fractions import Fraction
 
 from cloudwhale.model.job import CheckpointRule, Job
 from cloudwhale.model.offer import Offer
 from cloudwhale.model.reason import Code, Refusal
 from cloudwhale.model.rental import Lease, Rental
-from cloudwhale.model.units import NOTHING, Instant, MicroUsd, Seconds
+from cloudwhale.model.units import NOTHING, Instant, MicroUsd, Seconds, usd
 from cloudwhale.model.world import Account, World
 from cloudwhale.planning import ledger
 from cloudwhale.planning.durations import Durations
@@ -158,15 +157,32 @@ def admitted(
     return found
 
 
-def bounded(job: Job, worst: MicroUsd) -> Refusal | None:
-    """Return why a job's own budget does not allow a machine, or None."""
+def held_for(world: World, job: Job, but: str = "") -> MicroUsd:
+    """Return what is set aside for a job's machines that are not paid for yet, one left out."""
+    mine = (one for one in world.rentals.values() if job.id in one.jobs and one.id != but)
+    return MicroUsd(sum(one.reserved for one in mine))
+
+
+def own_left(job: Job, held: MicroUsd = NOTHING) -> MicroUsd | None:
+    """Return what is left of a job's own budget, which bounds all its machines; None: it has none.
+
+    `held`: what is set aside for those that are not paid for yet.
+    """
     budget = job.spec.budget
-    if budget is None or worst <= budget:
+    return None if budget is None else MicroUsd(max(0, budget - job.spent - held))
+
+
+def bounded(job: Job, worst: MicroUsd, held: MicroUsd = NOTHING) -> Refusal | None:
+    """Return why a job's own budget does not allow a machine, or None; see `own_left`."""
+    budget, left = job.spec.budget, own_left(job, held)
+    if budget is None or left is None or worst <= left:
         return None
-    lacks = Fraction(worst - budget, 10**6)
+    whole = f"its budget is {usd(budget)} USD"
+    if left < budget:
+        whole = f"{usd(left)} of its own budget of {usd(budget)} USD are left"
     return Refusal(
         code=Code.OVER_BUDGET,
-        says=f"could cost {worst / 10**6:.2f} USD, its budget is {budget / 10**6:.2f} USD",
+        says=f"could cost {usd(worst)} USD, {whole}",
         can_wait=True,
-        change=f"raise its budget by {float(lacks):.2f} USD",
+        change=f"raise its budget by {usd(MicroUsd(worst - left))} USD",
     )

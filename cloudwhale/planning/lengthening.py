@@ -8,7 +8,16 @@ from cloudwhale.model.rental import Lease, Renewal, Rental
 from cloudwhale.model.units import NOTHING, MicroUsd, Seconds
 from cloudwhale.model.world import World
 from cloudwhale.planning import ledger, projects
-from cloudwhale.planning.leasing import WATCHED_S, admitted, lease_until, pledges, worst_cost
+from cloudwhale.planning.leasing import (
+    WATCHED_S,
+    admitted,
+    bounded,
+    held_for,
+    lease_until,
+    own_left,
+    pledges,
+    worst_cost,
+)
 from cloudwhale.planning.payers import account_in
 
 PARTS = (1.0, 0.5, 0.25)  # of the time that is wanted, where money for all of it is lacking
@@ -58,6 +67,10 @@ class _Purse:
     def pays(self, added: MicroUsd) -> dict[str, MicroUsd] | None:
         """Return what projects set aside for so much more; None when somebody cannot pay it."""
         rental, world = self._rental, self._world
+        whole = MicroUsd(rental.reserved + added)
+        for job in self._jobs:
+            if bounded(job, whole, held_for(world, job, but=rental.id)) is not None:
+                return None
         beside = projects.for_longer(rental, self._jobs, added)
         account = world.accounts.get(rental.payer)
         if admitted(account, rental.payer, added, self._run, anew=False) is not None:
@@ -76,6 +89,10 @@ class _Purse:
             theirs = account_in(self._world, payer)
             if theirs.limit is not None:
                 left.append(ledger.left(theirs) - self._projects.get(payer, NOTHING))
+        for job in self._jobs:
+            own = own_left(job, held_for(self._world, job, but=self._rental.id))
+            if own is not None:
+                left.append(own - self._rental.reserved)
         return float(max(0, min(left))) * 3600.0 / most_usd_h
 
 

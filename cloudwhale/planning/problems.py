@@ -79,8 +79,7 @@ def _quotas(stock: Stock, purse: Purse) -> Mapping[str, float]:
 def terms_of(jobs: Iterable[Job]) -> Terms:
     """Return how a lease for some jobs is made longer than what they are expected to take."""
     # What runs late counts, as admission has it: whoever starts must be able to end.
-    # A billing step is a second in clouds; an offer with longer ones is measured when it is taken.
-    beyond_s = landing_s(jobs) + STOP_AFTER_S + LEAST_CHARGE_S + 1.0 + STOP_LAG_S
+    beyond_s = landing_s(jobs) + STOP_AFTER_S + LEAST_CHARGE_S + STOP_LAG_S
     return Terms(longer=LATE, least_s=LEAST_LEASE_S * LATE / LONGER, beyond_s=beyond_s)
 
 

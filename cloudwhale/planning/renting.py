@@ -16,6 +16,7 @@ from cloudwhale.planning.leasing import (
     admitted,
     bounded,
     finishing,
+    held_for,
     landing_s,
     lease_until,
     tail,
@@ -48,7 +49,7 @@ class Till:
         theirs = account_name(job.spec.project, self._month)
         started = {theirs: MicroUsd(self.forecast(theirs) + late)}
         return (
-            bounded(job, worst)
+            bounded(job, MicroUsd(worst + late), held_for(self.world, job))
             or admitted(account, job.run, worst, forecast, anew=True)
             or projects.refusal(self.world, {theirs: worst}, started)
         )

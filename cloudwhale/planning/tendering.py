@@ -23,9 +23,11 @@ from cloudwhale.planning.enough import needed_usd
 from cloudwhale.planning.leasing import (
     admitted,
     bounded,
+    held_for,
     landing_s,
     late_until,
     lease_until,
+    own_left,
     pledged,
     worst_cost,
 )
@@ -132,7 +134,8 @@ class _Tendering:
         for project in {job.spec.project for job in jobs} & self.world.budgets.keys():
             payer = account_name(project, month_of(self.world.now))
             left.append(self._left(payer, account_in(self._now(), payer)))
-        budgets = [job.spec.budget for job in jobs if job.spec.budget is not None]
+        own = (own_left(job, held_for(self.world, job)) for job in jobs)
+        budgets = [some for some in own if some is not None]
         return max(0, min([*left, *budgets])) / MICRO_PER_USD
 
     def _left(self, payer: str, account: Account) -> int:
@@ -164,7 +167,8 @@ class _Tendering:
 
     def _refusal(self, made: Rental, mine: Sequence[Job]) -> Refusal | None:
         for one in mine:
-            if (no := bounded(one, made.reserved)) is not None:
+            may_cost = MicroUsd(made.reserved + pledged(made))
+            if (no := bounded(one, may_cost, held_for(self.world, one))) is not None:
                 return no
         started = {
             payer: self._started(payer, pledged(made)) for payer in (made.payer, *made.projects)

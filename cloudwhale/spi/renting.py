@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     """One row a job, one column a kind, in the order of the problem."""
 
 HOUR_S: Seconds = 3600.0
+MINUTE_S: Seconds = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,12 @@ class Kind:
     quota_units: float = 0.0
     """What one machine takes of it."""
 
+    @property
+    def unused_s(self) -> Seconds:
+        """Return for how long a lease of it may be paid beyond its time: a boot that fails, what
+        is begun of a billing step, what is billed at least beyond a minute."""
+        return self.boot_s + self.billing_step_s + max(0.0, self.billing_least_s - MINUTE_S)
+
     def cost_usd(self, used_s: Seconds) -> float:
         """Return what a machine costs from its launch, boot included, until it is given back."""
         step_s = self.billing_step_s
@@ -91,11 +98,11 @@ class Terms:
     least_s: Seconds = 300.0
     """A lease holds so long at least, landing left out."""
     beyond_s: Seconds = 0.0
-    """Landing, stop and billing minimum, which come on top."""
+    """Landing, stop and a minute that is billed at least, which come on top."""
 
     def worst_usd(self, kind: Kind, used_s: Seconds) -> float:
         """Return the most that a machine can cost which is planned for some time, boot included."""
-        held_s = max(self.least_s, used_s * self.longer) + self.beyond_s + kind.boot_s
+        held_s = max(self.least_s, used_s * self.longer) + self.beyond_s + kind.unused_s
         return kind.cap_usd_h * held_s / HOUR_S
 
 

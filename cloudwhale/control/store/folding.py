@@ -256,6 +256,9 @@ class Draft:
                 self.accounts.put(payer, account)
         except ValueError as error:
             raise IllegalTransition(str(error)) from error
+        job = self.jobs.get(event.job) if isinstance(event, e.Charged) and event.job else None
+        if job is not None and not job.ended:
+            self.jobs.put(job.id, job.but(spent=MicroUsd(job.spent + event.amount)))
 
     def _account(self, payer: str) -> Account:
         found = self.accounts.get(payer)
@@ -338,6 +341,8 @@ def named_in(events: Iterable[e.Event]) -> Named:
             named.accounts.add(event.run)
         elif isinstance(event, e.Reserved | e.Charged | e.Released):
             named.accounts.update(payments(event))
+            if isinstance(event, e.Charged) and event.job:
+                named.jobs.add(event.job)
     return named
 
 
