@@ -64,9 +64,13 @@ def a_cloudy_stage(
     store: Store | None = None,
     seed: int = 0,
     cloud: type[SimulatedCloud] = SimulatedCloud,
+    own: MicroUsd | None = None,
     **of_job: Any,
 ) -> Stage:
-    """Make a stage with one small machine, a cloud, and jobs that want four CPUs each."""
+    """Make a stage with one small machine, a cloud, and jobs that want four CPUs each.
+
+    `own`: the budget that each job has of its own.
+    """
     clock, objects = SteppedClock(), open_objects("memory://")
     machine = MortalMachine("host", FACTS, objects, program_of)
     scenery = Scenery(clock, store or MemoryStore(), objects, [machine], a_chosen())
@@ -80,7 +84,7 @@ def a_cloudy_stage(
     for number, name in enumerate(names):
         fields = {
             "name": name, "resources": wants(cpu=4), "duration_s": 30.0,
-            "checkpoint": CheckpointRule(every_s=5.0, grace_s=10.0),
+            "checkpoint": CheckpointRule(every_s=5.0, grace_s=10.0), "budget": own,
         } | of_job  # fmt: skip
         job = a_job(f"{name}-{number}", **fields).but(submitted_at=now + number)
         submitted.append(e.Submitted(at=now, job=job.id, first=job))

@@ -125,3 +125,8 @@ def test_nobody_joins_a_machine_in_the_round_that_lengthens_its_lease() -> None:
     longer = [step for step in made.steps if isinstance(step, p.Renew)]
     assert len(longer) == 1 and longer[0].rental.renewal is not None
     assert not any(isinstance(step, p.Join) for step in made.steps)
+
+
+def test_nobody_joins_whose_machine_is_bounded_by_a_budget_of_its_own() -> None:
+    bound = FIRST.but(spec=FIRST.spec.but(budget=micro_usd(20)))
+    assert joined(world(job(), first=bound)) == []

@@ -24,7 +24,9 @@ from cloudwhale.planning.stock import Stock
 from cloudwhale.planning.tendering import Rented, rentals
 from cloudwhale.spi.renting import Choice, Rent, RentalPlan, RentalProblem, Seat
 from cloudwhale.spi.waiting import Quote
+from cloudwhale_policies.renting.greedy import Greedy
 from cloudwhale_policies.renting.one_each import OneEach
+from cloudwhale_policies.renting.whale_rent import WhaleRent
 
 OFFER = an_offer()
 CHEAP = an_offer("cheap", price_usd_h=micro_usd(1), cap_usd_h=micro_usd(1))
@@ -249,3 +251,49 @@ def test_the_policy_rents_for_those_that_fit_nowhere() -> None:
     small = job("small", resources=wants(cpu=1))
     made = plan(world(small), RENTING)
     assert [step.kind for step in made.steps] == ["place"]
+
+
+# -- billing steps, and budgets of jobs' own ---------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "rent", [OneEach(), Greedy(), WhaleRent()], ids=lambda one: repr(type(one))
+)
+@pytest.mark.parametrize("changes", [{"billing_step_s": 3600.0}, {"billing_least_s": 3600.0}])
+def test_who_cannot_pay_for_whole_hours_gets_a_machine_that_is_billed_by_the_second(
+    rent: Rent, changes: dict[str, Any]
+) -> None:
+    hourly = an_offer("hourly", price_usd_h=micro_usd("3.5"), cap_usd_h=micro_usd("3.5"), **changes)
+    half = job(duration_s=3500.0)
+    found = asked(world(half, offers=(hourly, OFFER), limit=micro_usd("6.5")), half, rent=rent)
+    (made,) = (step.rental for step in found.steps)
+    assert made.offer == OFFER.id
+    rich = asked(world(half, offers=(hourly, OFFER)), half, rent=rent)
+    assert [step.rental.offer for step in rich.steps] == ["hourly"]
+
+
+def test_a_budget_of_its_own_covers_a_late_end_and_says_what_it_lacks() -> None:
+    lacks = job(budget=micro_usd("5.1"))  # its lease alone could cost 4.97, late 5.88
+    of = world(lacks)
+    assert quoting(of) == {}
+    (reason,) = unaffordable(of, [lacks], NO_TIMES, Stock(of.offers, NO_TIMES)).values()
+    assert reason.code is Code.OVER_BUDGET and "its budget is 5.10 USD" in reason.says
+    does = job(budget=micro_usd("6"))
+    assert len(asked(world(does), does).steps) == 1
+
+
+def test_what_a_job_has_spent_and_has_set_aside_counts_against_its_own_budget() -> None:
+    bound = job(budget=micro_usd(10))
+    assert len(asked(world(bound), bound).steps) == 1
+    spent = bound.but(spent=micro_usd(5))
+    assert quoting(world(spent)) == {}
+    (reason,) = unaffordable(
+        world(spent), [spent], NO_TIMES, Stock((OFFER,), NO_TIMES)
+    ).values()  # fmt: skip
+    assert "5.00 of its own budget of 10.00 USD are left" in reason.says
+    leaves = Rental(
+        id="r", node="r", payer="run-1", offer="big", taken=OFFER, state=RentalState.DRAINING,
+        lease=Lease(number=1, watched_until=9.0, away_until=9.0, stop_at=9.0),
+        reserved=micro_usd(5), jobs={"j": "default"},
+    )  # fmt: skip
+    assert quoting(replace(world(bound), rentals={"r": leaves})) == {}
