@@ -4,7 +4,15 @@ from typing import Any
 
 from cloudwhale.cli.plan_view import by_name
 from cloudwhale.clock import iso
-from cloudwhale.control.previewed import Binding, More, Preview, PreviewJob, PreviewMachine, Rival
+from cloudwhale.control.previewed import (
+    Binding,
+    Later,
+    More,
+    Preview,
+    PreviewJob,
+    PreviewMachine,
+    Rival,
+)
 from cloudwhale.model.units import MicroUsd, usd
 
 
@@ -22,6 +30,7 @@ def plan_keys(preview: Preview) -> dict[str, Any]:
         "left_usd": _usd(left(preview)),
         "least_budget_usd": _usd(preview.least_budget_usd),
         "more": None if preview.more is None else _more(preview.more),
+        "later": None if preview.later is None else _later(preview.later),
         "can_launch": preview.can_launch,
         "notes": list(preview.prices),
     }
@@ -109,6 +118,10 @@ def _machine(machine: PreviewMachine) -> dict[str, Any]:
         "priced_at": iso(machine.priced_at),
         "source": machine.source,
     }
+
+
+def _later(later: Later) -> dict[str, Any]:
+    return {"jobs": later.jobs, "cost_usd": usd(later.cost)}
 
 
 def _more(more: More) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from cloudwhale.cli.plan_view import names
 from cloudwhale.control.preview_machines import called
 from cloudwhale.control.previewed import PlannedJob, Preview, PreviewMachine
 from cloudwhale.model.units import Instant, MicroUsd
@@ -47,7 +48,7 @@ def machines_sheet(preview: Preview) -> Sheet:
             moment(machine.ends_at, now),
             cents(machine.cost),
             cents(machine.worst),
-            ", ".join(job.name for job in machine.jobs),
+            names([job.name for job in machine.jobs]),
         )
         for machine in preview.machines
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from cloudwhale.control.previewed import More, Preview
+from cloudwhale.control.previewed import Later, More, Preview
 from cloudwhale.model.units import MicroUsd
 from cloudwhale.reporting.figures import cents, counted, money, span
 
@@ -21,6 +21,8 @@ def money_notes(preview: Preview) -> list[str]:
     notes = [_sum(preview)]
     if preview.machines:
         notes += [*_goodness(preview), *_left(preview)]
+    if preview.later is not None:
+        notes.append(_later(preview.later))
     if preview.more is not None:
         notes.append(_more(preview.more))
     if preview.least_budget_usd is not None:
@@ -67,6 +69,8 @@ def _goodness(preview: Preview) -> Iterator[str]:
     if alone:
         less = 1 - preview.cost_usd / alone
         saved = f": this is {less * 100:.0f} % less" if less >= 0.005 else ""
+        if less <= -0.005 and preview.budget_usd is not None:
+            saved = ", if the budget held what they may cost at worst"
         yield f"the cheapest machine for each job alone would cost {short(alone)}{saved}"
 
 
@@ -77,12 +81,24 @@ def _left(preview: Preview) -> Iterator[str]:
     yield f"{short(left)} of the budget are left when all machines cost the most they can"
 
 
+def _later(later: Later) -> str:
+    one = later.jobs == 1
+    return (
+        f"{counted(later.jobs, 'job')} that {'waits' if one else 'wait'} for others "
+        f"{'is' if one else 'are'} not in these sums: the cheapest "
+        f"{'machine for it' if one else 'machines for them'} would cost {short(later.cost)}"
+    )
+
+
 def _more(more: More) -> str:
     added = f"another {money(more.added)}"
+    cost = f"for {short(more.cost)}"
+    if more.cost < 0:
+        cost = f"and cost {short(MicroUsd(-more.cost))} less in all"
     if more.jobs > 0:
-        return f"{added} would let {counted(more.jobs, 'more job')} run, for {short(more.cost)}"
+        return f"{added} would let {counted(more.jobs, 'more job')} run, {cost}"
     if more.sooner_s >= 60:
-        return f"{added} would finish {span(more.sooner_s)} sooner, for {short(more.cost)}"
+        return f"{added} would finish {span(more.sooner_s)} sooner, {cost}"
     return f"{added} would change nothing"
 
 

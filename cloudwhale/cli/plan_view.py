@@ -24,6 +24,9 @@ GUESSES_MOST = 5
 STOPPED_NAMED = 5
 """So many jobs that would be stopped are named."""
 
+BESIDE_MOST = 2
+"""So many names of those who run beside a job are told."""
+
 WORDS: dict[str, tuple[str, Tone]] = {
     "runs-now": ("runs now", "good"),
     "rented": ("rented", "busy"),
@@ -38,7 +41,7 @@ _NUMBER = re.compile(r"(?<=[\w-])#\d+\b")
 """A dry run numbers jobs that have no id yet; people and programs know them by name."""
 
 
-_PARTS_OF_CENTS = re.compile(r"\b\d+\.\d{3,}(?= USD| of [\d.]+ USD| are| and)")
+_PARTS_OF_CENTS = re.compile(r"\b\d+\.\d{3,}(?= USD| of (?:the )?[\d.]+ USD| are| and)")
 
 
 def by_name(says: str) -> str:
@@ -162,10 +165,19 @@ def why(job: PreviewJob) -> str:
 def company(job: PreviewJob) -> str:
     """Say whom a job comes after, and beside whom it runs, on its machine."""
     after = f"after {job.after}" if job.after else ""
-    others = len(job.beside) - 2
-    more = f" and {others} more" if others > 0 else ""
-    beside = f"beside {', '.join(job.beside[:2])}{more}" if job.beside else ""
+    beside = f"beside {names(job.beside, BESIDE_MOST)}" if job.beside else ""
     return ", ".join(part for part in (after, beside) if part)
+
+
+def names(jobs: Sequence[str], most: int | None = None) -> str:
+    """Return names in their order, those that are alike once with their count; so many at most."""
+    counts = Counter(jobs)
+    shown = list(counts)[:most]
+    more = len(jobs) - sum(counts[name] for name in shown)
+    each = ", ".join(
+        f"{name} ({counts[name]} jobs)" if counts[name] > 1 else name for name in shown
+    )
+    return f"{each} and {more} more" if more else each
 
 
 def _when(job: PreviewJob, now: float) -> str:

@@ -5,9 +5,16 @@ from dataclasses import dataclass, replace
 
 from cloudwhale.control import desk as desks
 from cloudwhale.control.preview_bindings import Bindings
-from cloudwhale.control.preview_deadlines import beyond_means, late_here, too_late
+from cloudwhale.control.preview_deadlines import (
+    beyond_means,
+    earliest,
+    late_here,
+    too_late,
+    too_long,
+)
+from cloudwhale.control.preview_later import fate_later, later
 from cloudwhale.control.preview_machines import Rented, Seated, rented
-from cloudwhale.control.preview_misses import miss
+from cloudwhale.control.preview_misses import missing
 from cloudwhale.control.preview_money import MONEY, is_lacking, least_budgets, more_of
 from cloudwhale.control.preview_places import Places
 from cloudwhale.control.preview_rivals import instead, runner_up
@@ -121,6 +128,7 @@ class _Previewing:
             budget_usd=MicroUsd(sum(budgets)) if budgets else None,
             more=more_of(trial, made) if asks else None,
             least_budget_usd=least_budgets(trial, made) if lacking else None,
+            later=later(self.places, jobs),
             can_launch=supply.can_launch or not machines,
             is_simpler=self.rented.is_simpler,
             prices=supply.notes,
@@ -153,7 +161,7 @@ class _Previewing:
         return self._line(job, "rented", seat.reason).but(
             **seat.fields,
             runner_up=runner_up(self.places, job, seat),
-            binding=self.bindings.of(job),
+            binding=self.bindings.of(job, seat),
         )
 
     def _settled(self, job: Job, fate: Fate, decision: p.Decision | None) -> PreviewJob:
@@ -162,7 +170,8 @@ class _Previewing:
         state, reason = self._left(job, fate)
         held_until = fate.until if isinstance(fate, p.Hold) else None
         return self._line(job, state, reason).but(
-            held_until=held_until, runner_up=instead(self.places, job)
+            held_until=held_until,
+            runner_up=None if state == "impossible" else instead(self.places, job),
         )
 
     def _here(self, job: Job, fate: p.Place, decision: p.Decision | None) -> PreviewJob:
@@ -191,14 +200,18 @@ class _Previewing:
             late = beyond_means(self.places, job)
         if late is not None:
             return "too-late", late
+        if code is Code.TOO_LATE:
+            long = too_long(self.places, job)
+            if long is not None:
+                return "impossible", long
         if code in (Code.DEADLINE_PASSED, Code.TOO_LATE):
-            return "too-late", reason
+            return "too-late", earliest(self.places, job) or reason
         if isinstance(fate, p.Hold) or self.places.homes(job):
             return "waits", reason
         if code in MONEY:
             return "over-budget", reason
+        if code is Code.WAITS_FOR_JOB:
+            return fate_later(self.places, job, reason)
         if isinstance(fate, p.Explain) and code is not Code.NOTHING_FITS:
             return "waits", reason
-        missing = miss(self.places, job)
-        says = reason.says if missing is None else f"{reason.says}; {missing}"
-        return "impossible", reason.but(says=says)
+        return "impossible", missing(self.places, job, reason)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from cloudwhale.control.preview_machines import called, rents_of
+from cloudwhale.control.preview_machines import Seated, called, rents_of
 from cloudwhale.control.preview_places import Places
 from cloudwhale.control.previewed import Binding
 from cloudwhale.model.job import Job, JobSpec, Span
@@ -27,11 +27,25 @@ class Bindings:
         self._places = places
         self._known: dict[object, Binding | None] = {}
 
-    def of(self, job: Job) -> Binding | None:
+    def of(self, job: Job, seat: Seated) -> Binding | None:
         """Return what keeps a job that is rented for from costing less; None: nobody knows."""
         if self._places.homes(job):
             return self._time(job)
-        return self._largest(job) or self._not_here(job)
+        return self._money(job, seat) or self._largest(job) or self._not_here(job)
+
+    def _money(self, job: Job, seat: Seated) -> Binding | None:
+        """Say whether a budget keeps out the cheapest machine for a job that has one alone."""
+        account = self._places.trial.world.accounts.get(job.run)
+        if self._places.stock is None or not seat.alone or account is None:
+            return None
+        option = next(self._places.in_time(self._places.stock, job), None)
+        if option is None or seat.cost - option.cost < WORTH_TELLING * seat.cost:
+            return None
+        worst = self._places.worst(job, option)
+        if account.limit is None or worst is None or worst <= seat.fields["worst"]:
+            return None
+        says = f"the budget rules out {called(option.offer)}, {cents(worst)} USD at worst"
+        return _binding("budget", says, float(seat.cost), float(option.cost))
 
     def _time(self, job: Job) -> Binding:
         """Say why a job that an owned node could run does not wait for it."""
@@ -108,7 +122,7 @@ def _relaxed(job: Job) -> Iterator[tuple[str, str, Job]]:
     spec, wants = job.spec, job.wants
     if spec.market in ("spot", "on-demand"):
         other = "on-demand" if spec.market == "spot" else "spot"
-        yield "market", f"`market: {spec.market}` rules out {other}", _but(job, market="auto")
+        yield "market", f"`market: {spec.market}` rules out {other}", with_spec(job, market="auto")
     if spec.deadline is not None:
         yield "deadline", "its deadline rules out slower ones", job
     yield from _relaxed_gpu(job)
@@ -137,10 +151,10 @@ def _relaxed_gpu(job: Job) -> Iterator[tuple[str, str, Job]]:
 
 
 def _wanting(job: Job, **changes: Any) -> Job:
-    return _but(job, resources=job.wants.but(**changes))
+    return with_spec(job, resources=job.wants.but(**changes))
 
 
-def _but(job: Job, **changes: Any) -> Job:
-    """Return the job with another spec; a copy would keep what was worked out of the first."""
+def with_spec(job: Job, **changes: Any) -> Job:
+    """Return a job whose spec differs; a copy would keep what was worked out of the first."""
     fields = {name: getattr(job.spec, name) for name in JobSpec.model_fields}
     return job.but(spec=JobSpec.model_construct(**{**fields, **changes}), grown=None)

@@ -1,31 +1,59 @@
 """Why nothing that could be rented fits a job: what is lacking, by how much, the nearest offer."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from cloudwhale.control.preview_bindings import with_spec
 from cloudwhale.control.preview_machines import called
 from cloudwhale.control.preview_places import Places
 from cloudwhale.model.job import Job, JobSpec
 from cloudwhale.model.offer import Offer
+from cloudwhale.model.reason import Code, Reason
 from cloudwhale.planning.fit import could_ever_fit, model_suits
 from cloudwhale.planning.inventory import DUST
 from cloudwhale.planning.needs import spec_of
-from cloudwhale.planning.stock import Stock
+from cloudwhale.planning.stock import Option, Stock
+from cloudwhale.reporting.figures import cents
 
 Lack = tuple[float, str]
 """How far off, as a part of what is asked, and that in words."""
 
 
-def miss(places: Places, job: Job) -> str | None:
-    """Return why nothing that could be rented fits a job; None: something does, or nothing is.
+WIDER = {
+    "regions": "a wider `regions`",
+    "never": "a narrower `never`",
+    "max_price_usd_h": "a higher `max_price_usd_h`",
+}
+"""What lets a setting's machines in again."""
 
-    Names the setting that keeps out what would do, else what is lacking, by how much, and where.
+
+def missing(places: Places, job: Job, reason: Reason) -> Reason:
+    """Return a reason why a job fits nowhere that also says why nothing rented would do.
+
+    Names the setting or the market that keeps out what would do, else what is lacking, by how
+    much, and where. The same reason when something would do.
     """
+    if job.spec.nodes > 1:
+        says = f"is a gang of {job.spec.nodes} nodes, and jobs run on one node each so far"
+        return Reason(code=Code.GANG, says=says, change="`nodes: 1`")
     if next(places.options(job), None) is not None:
-        return None
+        return reason
     option = None if places.barred is None else next(places.barred.options(job), None)
     if option is not None:
-        return f"`{places.bars(option)}` keeps out {called(option.offer)}, which would do"
-    return None if places.stock is None else nearest_miss(spec_of(job), places.stock)
+        return _kept_out(reason, places.bars(option), option, WIDER)
+    if places.stock is None:
+        return reason
+    option = next(places.stock.options(with_spec(job, market="auto")), None)
+    if option is not None:
+        return _kept_out(reason, f"market: {job.spec.market}", option, {})
+    return reason.but(says=f"{reason.says}; {nearest_miss(spec_of(job), places.stock)}")
+
+
+def _kept_out(reason: Reason, what: str, option: Option, wider: Mapping[str, str]) -> Reason:
+    says = (
+        f"{reason.says}; `{what}` keeps out {called(option.offer)}, which would do for "
+        f"{cents(option.price_usd_h)} USD an hour"
+    )
+    return reason.but(says=says, change=wider.get(what, "`market: auto` instead"))
 
 
 def nearest_miss(spec: JobSpec, stock: Stock) -> str:
@@ -33,9 +61,15 @@ def nearest_miss(spec: JobSpec, stock: Stock) -> str:
     found = [(_lacks(spec, offer, stock), offer) for offer in stock.offers]
     if not found:
         return "nothing can be rented"
-    lacks, offer = min(found, key=lambda one: (sum(far for far, _ in one[0]), one[1].id))
+    lacks, offer = min(found, key=_far)
     said = "; ".join(says for _, says in lacks)
     return f"the nearest that could be rented, {called(offer)}, does not do: {said}"
+
+
+def _far(found: tuple[tuple[Lack, ...], Offer]) -> tuple[float, float, str]:
+    """Return how far an offer is from what is asked; of those as near, the cheapest comes first."""
+    lacks, offer = found
+    return sum(far for far, _ in lacks), float(offer.usd_h or 0), offer.id
 
 
 def _lacks(spec: JobSpec, offer: Offer, stock: Stock) -> tuple[Lack, ...]:

@@ -21,8 +21,11 @@ CENT = 10_000
 TRIED = (1.0, 1.05, 1.15, 1.4, 2.0)
 """Times what a plan needs: with a bound, others may come first and need more."""
 
-TRIED_BELOW = (0.9, 0.8, 0.7, 0.6)
-"""Of few jobs: with a bound, machines may be chosen whose worst case is less."""
+HALVINGS = 8
+"""Of few jobs: a smaller budget is sought so many times, between enough and half of that.
+
+With a bound, machines may be chosen whose worst case is less.
+"""
 
 MONEY = frozenset({Code.OVER_BUDGET, Code.SOFT_LINE, Code.WOULD_STRAND_STARTED_WORK})
 
@@ -72,12 +75,27 @@ def least_budgets(trial: Trial, made: p.Plan) -> MicroUsd | None:
             break
     if enough is None:
         return None
-    for times in TRIED_BELOW if len(trial.jobs) <= MANY else ():
-        less = _enough(trial, needs, times)
-        if less is None:
-            break
-        enough = less
+    if len(trial.jobs) <= MANY:
+        enough = _least(trial, enough)
     return _in_all(trial, enough)
+
+
+def _least(trial: Trial, enough: Mapping[str, MicroUsd]) -> Mapping[str, MicroUsd]:
+    """Return what is still enough, found by halving what lies between that and too little."""
+    half = _enough(trial, enough, 0.5)
+    while half is not None and half != enough:
+        enough, half = half, _enough(trial, half, 0.5)
+    found, too_little, least = enough, 0.5, 1.0
+    for _ in range(HALVINGS):
+        if (least - too_little) * sum(enough.values()) < CENT:
+            break
+        times = (too_little + least) / 2
+        less = _enough(trial, enough, times)
+        if less is None:
+            too_little = times
+        else:
+            least, found = times, less
+    return found
 
 
 def _enough(

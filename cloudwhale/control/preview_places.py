@@ -10,12 +10,14 @@ from cloudwhale.control.trying import Trial
 from cloudwhale.model import plan as p
 from cloudwhale.model.job import HOLDS_A_PLACE, Job, JobState
 from cloudwhale.model.reason import Refusal
-from cloudwhale.model.units import Instant
+from cloudwhale.model.units import Instant, MicroUsd
 from cloudwhale.planning.allowing import allowed
 from cloudwhale.planning.fit import could_ever_fit
 from cloudwhale.planning.inventory import free_capacity
+from cloudwhale.planning.leasing import landing_s, lease_until, worst_cost
 from cloudwhale.planning.needs import spec_of
 from cloudwhale.planning.releases import Profile
+from cloudwhale.planning.renting import Till
 from cloudwhale.planning.stock import Option, Stock
 
 
@@ -27,6 +29,8 @@ class Places:
         self.made = made
         self.supply = supply
         self._homes: dict[str, tuple[str, ...]] = {}
+        self.soonest: dict[str, tuple[Instant, str] | None] = {}
+        """When each job that was asked about could be done, and where; None: nowhere."""
 
     @property
     def now(self) -> Instant:
@@ -106,6 +110,17 @@ class Places:
             took_s = option.offer.boot_s + float(late_s[stock.position[option.offer.id]])
             if self.now + took_s <= deadline:
                 yield option
+
+    def worst(self, job: Job, option: Option) -> MicroUsd | None:
+        """Return the most that a machine for a job alone can cost; None: nobody knows."""
+        needed_s = option.offer.boot_s + option.runs_s
+        lease = lease_until(1, self.now, needed_s, landing_s([job]))
+        return worst_cost(option.offer, self.now, lease.stop_at)
+
+    @cached_property
+    def till(self) -> Till:
+        """Return what says whether a lease would be admitted."""
+        return Till(self.trial.world, self.trial.durations)
 
     def ends_at(self, option: Option) -> Instant:
         """Return when a job is expected to be done that is rented for alone."""

@@ -24,7 +24,7 @@ def runner_up(places: Places, job: Job, seat: Seated) -> Rival | None:
             ends_at = places.ends_at(option)
             return Rival(
                 where=called(offer),
-                says=_lost(option, ends_at, seat),
+                says=_lost(option, ends_at, seat, places.worst(job, option)),
                 offer=offer.id,
                 cost=option.cost,
                 ends_at=ends_at,
@@ -60,10 +60,12 @@ def _at_home(places: Places, job: Job) -> Rival | None:
     )
 
 
-def _lost(option: Option, ends_at: Instant, seat: Seated) -> str:
+def _lost(option: Option, ends_at: Instant, seat: Seated, worst: MicroUsd | None) -> str:
     """Say what the best of the others would cost, and how much dearer or later that is."""
     more, later_s = MicroUsd(option.cost - seat.cost), ends_at - seat.fields["ends_at"]
     alone = "" if seat.alone else " alone"
     dearer = f"{cents(more)} USD more" if more > 0 else "no dearer for this job"
+    if more < 0 and seat.alone and worst is not None and worst > seat.fields["worst"]:
+        dearer = f"{cents(MicroUsd(-more))} USD less, but {cents(worst)} at worst"
     later = f", {roughly(later_s)} later" if later_s >= 60 else ""
     return f"{cents(option.cost)} USD{alone}, {dearer}{later}"

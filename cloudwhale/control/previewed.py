@@ -123,6 +123,14 @@ class More(Value):
     """So much more would be spent, as expected."""
 
 
+class Later(Value):
+    """Jobs that come after others of the dry run, and that machines are rented for only then."""
+
+    jobs: int
+    cost: MicroUsd
+    """What the cheapest machine for each of them alone is expected to cost."""
+
+
 class Preview(Value):
     """What would happen if the jobs were submitted now."""
 
@@ -146,6 +154,8 @@ class Preview(Value):
     """What another 5 USD would change; None: it was not asked, as no job lacks money."""
     least_budget_usd: MicroUsd | None = None
     """A budget that all jobs could be run with; None: this one does, or none would."""
+    later: Later | None = None
+    """Who is not in these sums, as it waits for others; None: all are."""
     can_launch: bool = True
     """Whether a provider is set up that could really launch the machines."""
     is_simpler: bool = False

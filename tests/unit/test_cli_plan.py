@@ -16,13 +16,13 @@ from cloudwhale.cli.exits import Exit, for_error
 from cloudwhale.cli.plan_keys import plan_keys
 from cloudwhale.cli.plan_machines import machine_lines, machines_sheet
 from cloudwhale.cli.plan_money import NEEDS_AN_ACCOUNT, money_notes
-from cloudwhale.cli.plan_view import plan_sheet
+from cloudwhale.cli.plan_view import by_name, plan_sheet
 from cloudwhale.cli.planning import Sheaf, exit_of
 from cloudwhale.cli.refusing import refuse_impossible
 from cloudwhale.cli.watching import question
 from cloudwhale.control.desk import Desk
 from cloudwhale.control.intake import JobFile
-from cloudwhale.control.previewed import More, Preview
+from cloudwhale.control.previewed import Later, More, PlannedJob, Preview, PreviewMachine
 from cloudwhale.model.job import JobSpec
 from cloudwhale.model.units import NOTHING, micro_usd
 from cloudwhale.reporting.drawn import show, show_lines
@@ -35,6 +35,17 @@ SPECS = [a_gpu_job("train"), a_gpu_job("eval-of-a-rather-long-name"), a_spec("sm
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
     return a_desk(tmp_path, rent="greedy")
+
+
+def a_machine(**fields: Any) -> PreviewMachine:
+    """Make a machine that would be rented for an hour."""
+    base: dict[str, Any] = {
+        "name": "m1", "offer": "l4", "type": "l4", "provider": "aws", "region": "east",
+        "zone": "east-a", "market": "on-demand", "price_usd_h": micro_usd(1),
+        "cap_usd_h": micro_usd(1), "launched_at": NOW, "ready_at": NOW, "ends_at": NOW + HOUR,
+        "cost": micro_usd(1), "worst": micro_usd(2), "jobs": (),
+    }  # fmt: skip
+    return PreviewMachine(**{**base, **fields})
 
 
 def shown(made: Preview, specs: list[JobSpec], width: int) -> list[str]:
@@ -126,10 +137,45 @@ def test_what_is_left_of_the_budget_counts_the_worst_case(desk: Desk) -> None:
         (More(added=micro_usd(5), sooner_s=2 * HOUR, cost=micro_usd(1)),
          "another 5.00 USD would finish 2 h 00 min sooner, for 1.00 USD"),
         (More(added=micro_usd(5)), "another 5.00 USD would change nothing"),
+        (More(added=micro_usd(5), jobs=1, cost=micro_usd(-2)),
+         "would let 1 more job run, and cost 2.00 USD less in all"),
     ],
 )  # fmt: skip
 def test_what_five_dollars_more_buy_is_said(more: More, words: str) -> None:
     assert any(words in note for note in said(more=more))
+
+
+def test_who_waits_for_others_is_said_to_be_left_out_of_the_sums() -> None:
+    made = Preview(jobs=(), later=Later(jobs=2, cost=micro_usd("0.4")))
+    assert (
+        "2 jobs that wait for others are not in these sums: the cheapest machines for them would "
+        "cost 0.40 USD"
+    ) in money_notes(made)
+
+
+def test_a_plan_dearer_than_a_machine_for_each_says_that_the_budget_is_why() -> None:
+    desk_plan = Preview(
+        jobs=(), machines=(a_machine(),), cost_usd=micro_usd("2"), one_each_usd=micro_usd("1.5"),
+        budget_usd=micro_usd("3"),
+    )  # fmt: skip
+    assert (
+        "the cheapest machine for each job alone would cost 1.50 USD, if the budget held what they "
+        "may cost at worst"
+    ) in money_notes(desk_plan)
+
+
+def test_jobs_of_one_name_on_a_machine_are_named_once_with_their_count() -> None:
+    seats = tuple(
+        PlannedJob(name=name, number=n, starts_at=NOW, ends_at=NOW + 9)
+        for n, name in enumerate(("s", "s", "t", "s"))
+    )
+    sheet = machines_sheet(Preview(jobs=(), machines=(a_machine(jobs=seats),), made_at=NOW))
+    assert plain_lines(sheet)[1].endswith("s (3 jobs), t")
+
+
+def test_amounts_in_what_a_job_is_told_are_whole_cents() -> None:
+    says = "train#3 needs 0.145406 of the 0.95 USD that are left"
+    assert by_name(says) == "train needs 0.15 of the 0.95 USD that are left"
 
 
 def test_the_budget_that_would_be_enough_can_be_copied() -> None:

@@ -1,5 +1,6 @@
 """Why a dry run leaves jobs out: money, time, what nothing has; what binds; what more would buy."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,50 @@ def test_with_a_deadline_so_much_later_it_is_met(desk: Desk) -> None:
     assert (job.state, job.offer) == ("rented", "l4")
 
 
+@pytest.mark.parametrize("hours", [0.02, 5.01, 40.3])
+def test_a_deadline_as_much_later_as_is_said_is_met(desk: Desk, hours: float) -> None:
+    spec = a_gpu_job(duration_s=hours * HOUR, deadline=NOW + 7.3)
+    says = only(looked(desk, spec, offers=[L4])).reason.change
+    found = re.fullmatch(r"a deadline (.*) later, or a shorter .*", says)
+    assert found is not None
+    units = {"s": 1.0, "min": 60.0, "h": HOUR, "d": 24 * HOUR}
+    words = found[1].split()
+    later_s = sum(float(n) * units[unit] for n, unit in zip(words[::2], words[1::2], strict=True))
+    then = spec.but(deadline=NOW + 7.3 + later_s)
+    assert only(looked(desk, then, budget="500", offers=[L4])).offer == "l4"
+
+
+def test_what_comes_after_others_is_done_after_them_at_the_earliest(desk: Desk) -> None:
+    first = a_gpu_job("first", duration_s=3 * HOUR)
+    then = a_gpu_job("then", after=("first",), deadline=NOW + 2 * HOUR)
+    made = looked(desk, first, then, offers=[L4])
+    assert [job.state for job in made.jobs] == ["rented", "too-late"]
+    assert "on aws l4 on-demand in east, once first is done" in made.jobs[1].reason.says
+    assert "2 h 02 min after its deadline" in made.jobs[1].reason.says
+
+
+def test_whoever_comes_after_a_job_of_unknown_length_is_not_refused_for_it(desk: Desk) -> None:
+    first = a_spec("first")
+    then = a_spec("then", after=("first",), deadline=NOW + 600, duration_s=300.0)
+    assert [job.state for job in looked(desk, first, then).jobs] == ["runs-now", "waits"]
+
+
+@pytest.mark.parametrize("deadline", [None, NOW + 1000 * HOUR])
+def test_a_job_longer_than_any_lease_is_not_said_to_be_late(
+    desk: Desk, deadline: float | None
+) -> None:
+    spec = a_gpu_job(duration_s=400 * HOUR, deadline=deadline)
+    job = only(looked(desk, spec, budget="5000", offers=[L4]))
+    assert (job.state, job.runner_up) == ("impossible", None)
+    assert "no machine is rented for longer than 14 d" in job.reason.says
+
+
+def test_a_deadline_missed_by_a_guess_names_the_earliest_end_too(desk: Desk) -> None:
+    job = only(looked(desk, a_gpu_job(duration_s=None, deadline=NOW + 60), offers=[L4]))
+    assert (job.state, job.expected.source) == ("too-late", "nothing")
+    assert "the earliest that it could be done is" in job.reason.says
+
+
 def test_a_deadline_that_this_host_cannot_meet_is_too_late_though_it_fits_here(
     desk: Desk,
 ) -> None:
@@ -133,6 +178,56 @@ def test_where_no_machine_at_all_is_paid_for_it_is_the_budget(desk: Desk) -> Non
     assert only(looked(desk, spec, budget="0.1", offers=[L4])).state == "over-budget"
 
 
+@pytest.mark.parametrize("policy", ["one-each", "whale-rent"])
+def test_a_budget_said_to_be_enough_is_the_least_but_for_cents(tmp_path: Path, policy: str) -> None:
+    desk = a_desk(tmp_path, rent=policy)
+    specs = [a_gpu_job(f"j{n}", duration_s=HOUR * (n + 1) / 2) for n in range(3)]
+    least = looked(desk, *specs, budget="0.5", offers=[L4]).least_budget_usd
+    assert least is not None
+    less = looked(desk, *specs, budget=str(usd(MicroUsd(least - 30_000))), offers=[L4])
+    assert any(job.state == "over-budget" for job in less.jobs)
+
+
+def test_a_cheaper_machine_that_a_budget_keeps_out_is_said_to_lose_for_it(desk: Desk) -> None:
+    # on demand it costs 1.03 USD, 1.37 at worst; on spot 0.41 USD, and 2.74 at worst
+    capped = L4_SPOT.but(cap_usd_h=micro_usd("2"))
+    job = only(looked(desk, a_gpu_job(), budget="2.5", offers=[L4, capped]))
+    assert job.offer == "l4" and job.runner_up is not None and job.binding is not None
+    assert re.search(r"USD less, but \d\.\d\d at worst", job.runner_up.says)
+    assert job.binding.code == "budget"
+    assert "the budget rules out aws l4s spot in east" in job.binding.says
+    assert only(looked(desk, a_gpu_job(), budget="5", offers=[L4, capped])).offer == "l4s"
+
+
+# -- after others ----------------------------------------------------------------------------
+
+
+def test_what_comes_later_and_fits_nothing_is_impossible_now(desk: Desk) -> None:
+    then = a_gpu_job("then", count=9, after=("first",))
+    made = looked(desk, a_spec("first", duration_s=60.0), then, offers=[FOUR])
+    assert [job.state for job in made.jobs] == ["runs-now", "impossible"]
+    assert "needs 9 GPUs on one machine, it has 4" in made.jobs[1].reason.says
+
+
+@pytest.mark.parametrize("budget", [None, "0.10"])
+def test_what_comes_later_and_no_money_reaches_for_is_over_budget_now(
+    desk: Desk, budget: str | None
+) -> None:
+    then = a_gpu_job("then", after=("first",))
+    made = looked(desk, a_spec("first", duration_s=60.0), then, budget=budget, offers=[L4])
+    assert [job.state for job in made.jobs] == ["runs-now", "over-budget"]
+
+
+def test_what_is_rented_for_later_is_said_not_to_be_in_the_sums(desk: Desk) -> None:
+    then = [a_gpu_job(name, after=("first",)) for name in "ab"]
+    here = a_spec("here", after=("first",))
+    made = looked(desk, a_gpu_job("first"), *then, here, offers=[L4])
+    rival = made.jobs[1].runner_up
+    assert made.later is not None and made.later.jobs == 2
+    assert rival is not None and rival.cost is not None and made.later.cost == 2 * rival.cost
+    assert looked(desk, a_gpu_job("first"), offers=[L4]).later is None
+
+
 # -- what nothing has ------------------------------------------------------------------------
 
 
@@ -147,7 +242,8 @@ def test_where_no_machine_at_all_is_paid_for_it_is_the_budget(desk: Desk) -> Non
         (a_gpu_job(resources=needing(24, memory_gib=500.0)),
          "needs 500 GiB of memory, it has 128: 372 short"),
         (a_gpu_job(resources=needing(24, disk_gib=900.0)), "needs 900 GiB of disk, it has 200"),
-        (a_gpu_job(market="spot"), "asks for spot machines only, it is on-demand"),
+        (a_gpu_job(market="spot"), "`market: spot` keeps out aws l4 on-demand in east, which would "
+         "do for 1.00 USD an hour"),
     ],
 )  # fmt: skip
 def test_what_nothing_fits_is_told_of_the_nearest_offer_and_what_it_lacks(
@@ -156,6 +252,23 @@ def test_what_nothing_fits_is_told_of_the_nearest_offer_and_what_it_lacks(
     job = only(looked(desk, spec, offers=[L4, FOUR]))
     assert job.state == "impossible"
     assert lacks in job.reason.says
+
+
+def test_of_offers_that_lack_as_much_the_cheapest_is_the_nearest(desk: Desk) -> None:
+    job = only(looked(desk, a_gpu_job(gpu={"models": ("H100-80GB",)}), offers=[FOUR, L4]))
+    assert "the nearest that could be rented, aws l4 on-demand in east" in job.reason.says
+
+
+def test_a_market_that_rules_out_renting_is_named_with_what_would_do(desk: Desk) -> None:
+    job = only(looked(desk, a_gpu_job(market="local"), offers=[L4]))
+    assert "`market: local` keeps out aws l4 on-demand in east, which would do" in job.reason.says
+    assert job.reason.change == "`market: auto` instead"
+
+
+def test_a_gang_is_told_that_there_are_none_yet(desk: Desk) -> None:
+    job = only(looked(desk, a_gpu_job(nodes=2)))
+    assert (job.state, job.reason.code) == ("impossible", Code.GANG)
+    assert "rented" not in job.reason.says
 
 
 @pytest.mark.parametrize(
@@ -172,6 +285,7 @@ def test_a_setting_that_keeps_the_only_offer_out_is_named(
     job = only(looked(desk, a_gpu_job(), offers=[], barred=(L4,), limits=limits))
     assert job.state == "impossible"
     assert f"`{setting}` keeps out aws l4 on-demand in east, which would do" in job.reason.says
+    assert f"`{setting}`" in job.reason.change
 
 
 def test_a_setting_that_keeps_out_what_would_do_is_named_beside_the_others(desk: Desk) -> None:
