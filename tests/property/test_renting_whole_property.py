@@ -70,6 +70,8 @@ def test_whatever_happens_money_adds_up_nothing_outlives_its_lease_and_nobody_is
     assert not play.store.world(play.now).rentals
     for machine in cloud.hired.values():
         assert machine.ended_at is not None and machine.ended_at <= machine.stop_at + 1.0
+    for job in play.store.jobs(JobQuery()):
+        assert job.spec.budget is None or job.spent <= job.spec.budget
     nothing_runs_twice(play)
     nobody_waits_who_could_be_rented_for(play)
     nobody_is_moved_about(play)
