@@ -99,7 +99,9 @@ def _more(more: More) -> str:
         return f"{added} would let {counted(more.jobs, 'more job')} run, {cost}"
     if more.sooner_s >= 60:
         return f"{added} would finish {span(more.sooner_s)} sooner, {cost}"
-    return f"{added} would change nothing"
+    if more.cost < 0:
+        return f"{added} would cost {short(MicroUsd(-more.cost))} less in all"
+    return f"{added} would {'let no more jobs run' if more.cost else 'change nothing'}"
 
 
 def _prices(preview: Preview) -> Iterator[str]:

@@ -139,6 +139,8 @@ def test_what_is_left_of_the_budget_counts_the_worst_case(desk: Desk) -> None:
         (More(added=micro_usd(5)), "another 5.00 USD would change nothing"),
         (More(added=micro_usd(5), jobs=1, cost=micro_usd(-2)),
          "would let 1 more job run, and cost 2.00 USD less in all"),
+        (More(added=micro_usd(5), cost=micro_usd(-2)), "5.00 USD would cost 2.00 USD less in all"),
+        (More(added=micro_usd(5), cost=micro_usd(3)), "5.00 USD would let no more jobs run"),
     ],
 )  # fmt: skip
 def test_what_five_dollars_more_buy_is_said(more: More, words: str) -> None:
