@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from cloudwhale.control.hiring import EXTEND, LAUNCH, Ended, Extended, Launched
 from cloudwhale.model import event as e
+from cloudwhale.model.job import JobState
 from cloudwhale.model.node import Node, NodeState
 from cloudwhale.model.plan import Plan
 from cloudwhale.model.reason import Code, Reason
@@ -17,6 +18,8 @@ from cloudwhale.planning.settling import settled
 from cloudwhale.spi.errors import CloudwhaleError, Denied, QuotaExceeded, TryAnother
 from cloudwhale.spi.provider import Machine
 
+OTHERS = "another offer is taken; this one is asked for again later"
+
 
 class Hired:
     """Events of rented machines, each seen with what the earlier ones of the same breath changed.
@@ -26,6 +29,7 @@ class Hired:
 
     def __init__(self, world: World, now: Instant) -> None:
         self._rentals = dict(world.rentals)
+        self._jobs = world.jobs
         self._nodes = frozenset(world.nodes)
         """Of a launch whose answer was lost the agent may have joined before."""
         self._now = now
@@ -64,13 +68,20 @@ class Hired:
         if verb == LAUNCH and rental.state is RentalState.RESERVED:
             is_quota = isinstance(error, QuotaExceeded)
             code = Code.QUOTA if is_quota else Code.NO_CAPACITY
-            reason = Reason(code=code, says=f"{rental.offer}: {error.says}")
+            reason = Reason(code=code, says=f"{rental.offer}: {error.says}", change=OTHERS)
             noted = e.Noted(at=self._now, subject=rental.id, reason=reason)
-            found = [noted, *_settled(rental, self._now)]
+            found = [noted, *self._told(rental, reason), *_settled(rental, self._now)]
         elif verb == EXTEND and rental.renewal is not None:
             answer = Extended(rental.renewal.lease.number, "fixed")
             found = _extended(rental, answer, self._now)
         return self._remembered(found)
+
+    def _told(self, rental: Rental, reason: Reason) -> Iterator[e.Event]:
+        """Yield to those who wait for a machine that it does not come."""
+        for name in rental.jobs:
+            job = self._jobs.get(name)
+            if job is not None and job.state is JobState.PENDING:
+                yield e.Waits(at=self._now, job=name, reason=reason)
 
     def seen(self, provider: str, machines: Iterable[Machine]) -> tuple[e.Event, ...]:
         """Return what a provider's list of its machines, newest first, changes."""

@@ -74,7 +74,8 @@ def test_an_agent_that_has_joined_before_its_launch_is_answered_stays_as_it_is()
 
 def test_no_capacity_gives_all_money_back_and_says_so() -> None:
     events = hired(RENTAL).refused("rent-1-1", LAUNCH, NoCapacity("none are left"))
-    noted, released, changed = events
+    noted, told, released, changed = events
+    assert isinstance(told, e.Waits) and told.reason.code is Code.NO_CAPACITY
     assert isinstance(noted, e.Noted) and noted.reason.code is Code.NO_CAPACITY
     assert isinstance(released, e.Released) and released.amount == 2_000_000
     assert isinstance(changed, e.RentalChanged) and changed.rental.state is RentalState.RETURNED
