@@ -71,7 +71,7 @@ def plan_sheet(preview: Preview, specs: Sequence[JobSpec], said: Sequence[str] =
     if preview.machines:
         rows = tuple(_rented_row(group, preview) for group in groups[:ROWS_MOST])
         return Sheet(_RENTED, rows, notes=notes)
-    return Sheet(_PLAIN, tuple(_row(group) for group in groups[:ROWS_MOST]), notes=notes)
+    return Sheet(_PLAIN, tuple(_row(group, preview) for group in groups[:ROWS_MOST]), notes=notes)
 
 
 _PLAIN = (
@@ -111,7 +111,7 @@ def _groups(jobs: Sequence[PreviewJob], specs: Sequence[JobSpec]) -> list[_Group
     return list(groups.values())
 
 
-def _row(group: _Group) -> tuple[Cell, ...]:
+def _row(group: _Group, preview: Preview) -> tuple[Cell, ...]:
     job = group.job
     rival = job.runner_up
     return cells(
@@ -121,7 +121,7 @@ def _row(group: _Group) -> tuple[Cell, ...]:
         ", ".join(job.devices) or NOTHING,
         f"{'~' if job.expected.is_guessed else ''}{span(job.expected.length_s)}",
         NOTHING if rival is None else f"{rival.where} {rival.says}",
-        Cell(why(job), "quiet"),
+        Cell(why(job, preview), "quiet"),
     )
 
 
@@ -130,8 +130,9 @@ def _rented_row(group: _Group, preview: Preview) -> tuple[Cell, ...]:
     rival, binding = job.runner_up, job.binding
     second = "" if rival is None else f"second: {rival.where}, {rival.says}"
     bound = "" if binding is None else binding.says
-    told = why(job) if job.state != "rented" else ""
-    if job.reason.code is Code.WAITS_FOR_JOB:
+    told = why(job, preview) if job.state != "rented" else ""
+    says_second = binding is not None and binding.code == "budget"
+    if says_second or job.state == "over-budget" or job.reason.code is Code.WAITS_FOR_JOB:
         second = ""
     shown = [part for part in (company(job), told, bound, second) if part]
     return cells(
@@ -144,7 +145,7 @@ def _rented_row(group: _Group, preview: Preview) -> tuple[Cell, ...]:
         company(job) or NOTHING,
         NOTHING if rival is None else f"{rival.where}, {rival.says}",
         NOTHING if binding is None else f"{binding.code}: {binding.says}",
-        why(job),
+        why(job, preview),
         Cell("; ".join(shown), "quiet"),
     )
 
@@ -154,10 +155,11 @@ def _now(job: PreviewJob) -> Cell:
     return Cell(word, tone)
 
 
-def why(job: PreviewJob) -> str:
+def why(job: PreviewJob, preview: Preview) -> str:
     """Say why a job goes where it goes, and what would change it."""
-    # What would be enough money is said of all jobs together, below the table.
-    settled = job.state in ("runs-now", "rented", "over-budget")
+    # What would be enough money is said of all jobs together, below the table, where it is known.
+    is_said = job.state == "over-budget" and preview.least_budget_usd is not None
+    settled = job.state in ("runs-now", "rented") or is_said
     change = f"; {job.reason.change}" if job.reason.change and not settled else ""
     return by_name(job.reason.says + change)
 

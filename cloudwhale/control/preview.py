@@ -13,9 +13,15 @@ from cloudwhale.control.preview_deadlines import (
     too_long,
 )
 from cloudwhale.control.preview_later import fate_later, later
-from cloudwhale.control.preview_machines import Rented, Seated, rented
+from cloudwhale.control.preview_machines import Rented, Seated, called, rented
 from cloudwhale.control.preview_misses import missing
-from cloudwhale.control.preview_money import MONEY, is_lacking, least_budgets, more_of
+from cloudwhale.control.preview_money import (
+    MONEY,
+    is_lacking,
+    least_budgets,
+    more_of,
+    project_lacks,
+)
 from cloudwhale.control.preview_places import Places
 from cloudwhale.control.preview_rivals import instead, runner_up
 from cloudwhale.control.previewed import Preview as Preview
@@ -192,6 +198,11 @@ class _Previewing:
             cost=NOTHING,
         )
 
+    def _named(self, job: Job, says: str) -> str:
+        """Return a sentence in which the cheapest offer for a job is called what people call it."""
+        option = next(self.places.options(job), None)
+        return says if option is None else says.replace(option.offer.id, called(option.offer))
+
     def _left(self, job: Job, fate: Fate) -> tuple[State, Reason]:
         """Return what becomes of a job that gets no place, and why."""
         reason, code = fate.reason, fate.reason.code
@@ -209,7 +220,8 @@ class _Previewing:
         if isinstance(fate, p.Hold) or self.places.homes(job):
             return "waits", reason
         if code in MONEY:
-            return "over-budget", reason
+            told = project_lacks(self.places, job) or reason
+            return "over-budget", told.but(says=self._named(job, told.says))
         if code is Code.WAITS_FOR_JOB:
             return fate_later(self.places, job, reason)
         if isinstance(fate, p.Explain) and code is not Code.NOTHING_FITS:

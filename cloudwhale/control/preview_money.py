@@ -3,12 +3,15 @@
 from collections.abc import Mapping
 
 from cloudwhale.control.preview_machines import rents_of
+from cloudwhale.control.preview_places import Places
 from cloudwhale.control.previewed import More
 from cloudwhale.control.trying import MANY, Trial
 from cloudwhale.model import plan as p
-from cloudwhale.model.reason import Code
-from cloudwhale.model.units import NOTHING, Instant, MicroUsd, micro_usd
+from cloudwhale.model.job import Job
+from cloudwhale.model.reason import Code, Reason
+from cloudwhale.model.units import NOTHING, Instant, MicroUsd, micro_usd, usd
 from cloudwhale.planning.leasing import tail
+from cloudwhale.planning.payers import account_in, account_name, called, month_of
 
 ADDED = micro_usd(5)
 """What is asked about: the price of a lunch."""
@@ -96,6 +99,34 @@ def _least(trial: Trial, enough: Mapping[str, MicroUsd]) -> Mapping[str, MicroUs
         else:
             least, found = times, less
     return found
+
+
+def project_lacks(places: Places, job: Job) -> Reason | None:
+    """Return that it is a project's month that others of the plan use up, and not the run's money.
+
+    None: the project has no budget, or it would hold the cheapest machine for the job.
+    """
+    trial, project = places.trial, job.spec.project
+    month = account_in(trial.world, account_name(project, month_of(trial.world.now)))
+    option = next(places.options(job), None)
+    worst = None if option is None else places.worst(job, option)
+    if month.limit is None or worst is None:
+        return None
+    mine = {one.id for one in trial.jobs if one.spec.project == project}
+    taken = sum(
+        step.rental.reserved
+        for step in rents_of(trial, places.made)
+        if not mine.isdisjoint(step.rental.jobs)
+    )
+    left = month.limit - month.reserved - month.spent - taken
+    if not taken or worst <= left:
+        return None
+    name = called(month.payer)
+    says = (
+        f"what others of its project that come first need leaves {usd(MicroUsd(max(0, left))):.2f} "
+        f"of the {usd(month.limit):.2f} USD of {name}, and it could cost {usd(worst):.2f} USD"
+    )
+    return Reason(code=Code.OVER_BUDGET, says=says, change=f"raise the budget of {name}")
 
 
 def _enough(

@@ -263,6 +263,12 @@ def test_a_deadline_that_nothing_meets_ends_with_113_and_the_earliest(desk: Desk
     assert "the earliest that it could be done" in str(error)
 
 
+def test_where_no_budget_of_the_run_is_enough_each_job_is_told_what_would_be(desk: Desk) -> None:
+    spec = a_gpu_job(budget=micro_usd("0.2"))
+    (line,) = plain_lines(plan_sheet(looked(desk, spec, offers=[L4]), [spec]))[1:2]
+    assert "its budget is 0.20 USD; raise its budget by " in line
+
+
 def test_a_run_that_nobody_can_rent_for_is_refused_and_says_what_it_would_take(
     desk: Desk,
 ) -> None:

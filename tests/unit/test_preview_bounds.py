@@ -21,6 +21,8 @@ from previewing import (
 )
 
 from cloudwhale.control.desk import Desk
+from cloudwhale.model import event as e
+from cloudwhale.model.budget import Budget
 from cloudwhale.model.job import GpuRequest, JobSpec
 from cloudwhale.model.offer import Offer
 from cloudwhale.model.reason import Code
@@ -79,6 +81,23 @@ def test_a_job_whose_own_budget_is_too_small_is_helped_by_no_other(desk: Desk) -
     made = looked(desk, a_gpu_job(budget=micro_usd("0.01")), offers=[L4])
     assert only(made).state == "over-budget"
     assert made.least_budget_usd is None
+
+
+def test_a_month_that_others_of_the_project_use_up_is_not_said_to_be_the_run_s_money(
+    desk: Desk,
+) -> None:
+    budget = Budget(project="nlp", month=micro_usd("2"), set_at=NOW)
+    desk.store.append([e.BudgetSet(at=NOW, budget=budget)])
+    made = looked(desk, *(a_gpu_job(f"j{n}", project="nlp") for n in range(2)), offers=[L4])
+    assert [job.state for job in made.jobs] == ["rented", "over-budget"]
+    reason = made.jobs[1].reason
+    assert "of the 2.00 USD of project nlp in 2026-09, and it could cost 1.4" in reason.says
+    assert reason.change == "raise the budget of project nlp in 2026-09"
+
+
+def test_what_would_do_is_called_what_people_call_it(desk: Desk) -> None:
+    says = only(looked(desk, a_gpu_job(), budget="0.1", offers=[L4])).reason.says
+    assert says.startswith("aws l4 on-demand in east would do, but could cost ")
 
 
 # -- time ------------------------------------------------------------------------------------
