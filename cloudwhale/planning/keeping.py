@@ -81,12 +81,16 @@ def keeping(world: World, durations: Durations, without: Collection[str] = ()) -
         return Kept()
     steps: list[p.Step] = []
     expected: set[str] = set()
+    placed: set[str] = set()
     look_again_at: Instant | None = None
     paid: dict[str, MicroUsd] = {}
     for _, rental in sorted(world.rentals.items()):
         one = _Keeping(world, durations, rental, paid)
-        one.expected = [job for job in one.expected if job.id not in without]
-        steps += one.steps()
+        # Who came late behind others has another machine too: it takes the first that has room.
+        one.expected = [job for job in one.expected if job.id not in {*without, *placed}]
+        theirs = list(one.steps())
+        steps += theirs
+        placed |= {step.job for step in theirs if isinstance(step, p.Place)}
         expected |= {job.id for job in one.expected}
         look_again_at = earliest(look_again_at, one.look_again_at)
     return Kept(tuple(steps), frozenset(expected), look_again_at, paid)

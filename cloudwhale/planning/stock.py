@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cloudwhale.model.job import Job, JobSpec
@@ -244,11 +243,6 @@ class Stock:
     def empty(self, offer: str) -> Free:
         """Return what would be free on a machine of an offer that nobody uses."""
         return self._frees[self.position[offer]]
-
-    @cached_property
-    def cheapest_usd_h(self) -> float:
-        """Return the least that an hour of any machine costs."""
-        return min((kind.usd_h for kind in self.kinds), default=0.0)
 
 
 def _with_risk(works_s: Row, risk: Risk, late: bool) -> Row:

@@ -141,6 +141,26 @@ def test_a_lease_is_lengthened_in_time_for_who_is_still_to_come() -> None:
     assert longer.rental.renewal.lease.away_until > 1800.0
 
 
+@pytest.mark.parametrize("state", [RentalState.BOOTING, RentalState.READY])
+def test_who_is_awaited_on_two_machines_is_placed_once_and_the_other_goes_back(
+    state: RentalState,
+) -> None:
+    # It was late behind others, so another was rented for it; both can take it now.
+    other = READY.but(id="rent-2-1", node="rent-2-1", state=state, machine="m-2")
+    both = world(READY, job())
+    machine = both.nodes[NAME]
+    both = replace(
+        both, rentals={NAME: READY, other.id: other},
+        nodes={**both.nodes, other.id: machine.but(id=other.id)},
+        sightings={**both.sightings, other.id: Sighting(node=other.id, heard_at=100.0)},
+        accounts={"run-1": Account(payer="run-1", limit=micro_usd(50), reserved=micro_usd(4))},
+    )  # fmt: skip
+    made = checked(both)
+    assert [step.placement.node for step in made.steps if isinstance(step, p.Place)] == [NAME]
+    if state is RentalState.READY:
+        assert [step.rental.id for step in made.steps if isinstance(step, p.Return)] == [other.id]
+
+
 @pytest.mark.parametrize(("waits_s", "becomes"), [(79.0, []), (81.0, ["return"])])
 def test_a_machine_goes_back_when_who_failed_there_tries_again_later_than_another_boots(
     waits_s: float, becomes: list[str]
