@@ -19,6 +19,8 @@ MONEY_MOST_USD = Decimal(10) ** 9
 
 _NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,9})?"
 _QUANTITY = re.compile(rf"({_NUMBER})\s*([A-Za-z/]+)")
+_OTHER = "(?:[€£¥₹]|(?!USD)[A-Z]{3})"
+_OTHER_CURRENCY = re.compile(rf"{_OTHER}\s*{_NUMBER}|{_NUMBER}\s*{_OTHER}")
 _TIME = re.compile(rf"(?:({_NUMBER})d)?(?:({_NUMBER})h)?(?:({_NUMBER})m)?(?:({_NUMBER})s)?")
 _TIME_S = (86400.0, 3600.0, 60.0, 1.0)
 
@@ -139,6 +141,11 @@ def rate(text: str) -> float:
 
 def money(text: str) -> MicroUsd:
     """Return an amount of dollars above 0: `50`, `0.25`."""
+    if _OTHER_CURRENCY.fullmatch(text):
+        raise Unfit(
+            f"{shown(text)} is not in US dollars",
+            "Prices are in US dollars, and so are budgets: write 50 or 0.25.",
+        )
     if not re.fullmatch(_NUMBER, text):
         raise Unfit(
             f"{shown(text)} is not an amount of money", "Write dollars in digits, like 50 or 0.25."
