@@ -229,13 +229,15 @@ class _Keeping:
         if self.node is None or not self.expected:
             return
         free = free_capacity([self.node], self.here, self.world.sightings)[self.node.id]
+        is_empty = not self.here
         for job in list(self.expected):
-            place = self._place(job, free)
+            place = self._place(job, free, is_empty=is_empty)
             if isinstance(place, Placement):
+                is_empty = False
                 free = free.less(job.wants, place)
                 yield _placed(job, place, self.rental)
 
-    def _place(self, job: Job, free: Free) -> Placement | None:
+    def _place(self, job: Job, free: Free, *, is_empty: bool) -> Placement | None:
         """Return its place; None when it waits. Whom the machine no longer suits goes elsewhere."""
         if any(other in self.world.jobs for other in job.after):
             return None
@@ -245,7 +247,7 @@ class _Keeping:
         found = fit(spec_of(job), free)
         if isinstance(found, Placement):
             return found
-        if not found.can_wait or not self.here:
+        if not found.can_wait or is_empty:
             self.expected.remove(job)
         return None
 

@@ -141,6 +141,15 @@ def test_a_lease_is_lengthened_in_time_for_who_is_still_to_come() -> None:
     assert longer.rental.renewal.lease.away_until > 1800.0
 
 
+def test_who_comes_after_one_that_is_placed_in_this_round_still_has_its_turn() -> None:
+    whole = {"resources": wants(cpu=8), "duration_s": 900.0, "checkpoint": RULE}
+    first, second = a_job("j", **whole), a_job("next", **whole)
+    both = READY.but(jobs={"j": "default", "next": "default"})
+    of = replace(world(both, first, second), offers=(OFFER,))
+    assert [step.kind for step in checked(of).steps] == ["place"]
+    assert kept(of).expected == {"j", "next"}
+
+
 @pytest.mark.parametrize("state", [RentalState.BOOTING, RentalState.READY])
 def test_who_is_awaited_on_two_machines_is_placed_once_and_the_other_goes_back(
     state: RentalState,
