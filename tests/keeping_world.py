@@ -47,7 +47,7 @@ def world(
 ) -> World:
     machine = a_node(NAME, cpu=8.0, memory_gib=32.0, owned=False, provider="cloud")
     nodes = [a_node()] if node is None else [a_node(), machine.but(state=node)]
-    sums = {"limit": micro_usd(50), "reserved": of.reserved, **money}
+    sums: dict[str, Any] = {"limit": micro_usd(50), "reserved": of.reserved, **money}
     return a_world(
         list(jobs), nodes, now=now, rentals={NAME: of},
         accounts={"run-1": Account(payer="run-1", **sums)},
