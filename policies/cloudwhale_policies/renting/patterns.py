@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 STEPS = 60
 """Times that all kinds are priced."""
+MORE_STEPS = (15, 15, 15)
+"""The same, each time that other kinds turn out to earn something."""
 CENTRE = 0.85
 """How far prices stay with the best ones known."""
 REACH = 1.03
@@ -37,7 +39,7 @@ REACH = 1.03
 ENOUGH = 1e-3
 """Steps end when the prices cannot rise by more than such a part."""
 NODES, GAP = 300, 1e-3
-LOWER = 8
+LOWER = 40
 """Times that prices are lowered for a kind before all of its gains are taken away."""
 TINY = 1e-7
 
@@ -176,26 +178,46 @@ class Patterns:
         return found
 
     def _risen(self, worth: Floats) -> Floats:
-        """Return better prices, which nobody has proven yet."""
-        near = [one.kind for one in self._proofs.open(REACH * worth, self._programme.tariffs)]
+        """Return better prices, which nobody has proven yet.
+
+        Once they have risen, other kinds may earn something: these are priced too from then on.
+        """
+        near = self._open(REACH * worth)
         self._loads = self._singles()
-        centre, centre_usd = worth, float(worth @ self._counts)
-        for step in range(STEPS):
+        centre, usd = worth, float(worth @ self._counts)
+        for steps in (STEPS, *MORE_STEPS):
+            centre = self._climbed(centre, usd, near, steps)
+            new = [kind for kind in self._open(centre) if kind not in near]
+            if not new:
+                break
+            near += new
+            over = sum(max(0.0, self._asked(kind, centre)) for kind in new)
+            usd = float(centre @ self._counts) - over
+        return centre
+
+    def _open(self, worth: Floats) -> list[int]:
+        return [one.kind for one in self._proofs.open(worth, self._programme.tariffs)]
+
+    def _climbed(self, centre: Floats, centre_usd: float, near: list[int], steps: int) -> Floats:
+        """Return better prices, or those given, by so many rounds over some kinds."""
+        for step in range(steps):
             total, prices = self._master()
             if total <= centre_usd * (1 + ENOUGH):
                 break
-            stays = CENTRE if step < STEPS * 3 // 4 else CENTRE / 2
+            stays = CENTRE if step < steps * 3 // 4 else CENTRE / 2
             trial = stays * centre + (1 - stays) * prices
-            over = 0.0
-            for kind in near:
-                gain, load = self._kind(kind).dearest(trial)
-                over += max(gain, 0.0)
-                if load is not None and gain > TINY:
-                    self._loads.append(load)
+            over = sum(max(0.0, self._asked(kind, trial)) for kind in near)
             usd = float(trial @ self._counts) - over
             if usd > centre_usd:
                 centre, centre_usd = trial, usd
         return centre
+
+    def _asked(self, kind: int, worth: Floats) -> float:
+        """Return what no load of a kind earns more than, and keep a good one."""
+        gain, load = self._kind(kind).dearest(worth)
+        if load is not None and gain > TINY:
+            self._loads.append(load)
+        return gain
 
     def _singles(self) -> list[Load]:
         own = self._tables.own_usd
@@ -243,11 +265,22 @@ class Patterns:
                 gain, load = kind.dearest(worth)
                 if gain <= TINY:
                     break
-                part = 0.5
-                if load is not None:
-                    value = float(worth[load.lots] @ load.counts)
-                    part = min(load.usd / value, load.usd / (load.usd + gain), 1 - TINY)
-                worth[kind.lots] *= part
+                self._lower(worth, kind, gain, load)
             else:
                 worth = self._proofs.proven(worth, [one])
         return worth
+
+    @staticmethod
+    def _lower(worth: Floats, kind: Kind, gain: float, load: Load | None) -> None:
+        """Take a gain away: from the jobs of the load that earns it, where that is known.
+
+        From all jobs of the kind when only the bound of its programme says that some load could.
+        """
+        if load is None:
+            worth[kind.lots] *= 0.5
+            return
+        value = float(worth[load.lots] @ load.counts)
+        if value - load.usd > gain / 2:
+            worth[load.lots] *= load.usd / value
+        else:
+            worth[kind.lots] *= min(load.usd / (load.usd + gain), 1 - TINY)

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from cloudwhale_policies.renting.arrays import Tables
-from cloudwhale_policies.renting.bounding import QUICK, THOROUGH, Bound, bound_of
+from cloudwhale_policies.renting.bounding import FIRM, QUICK, Bound, bound_of
 from cloudwhale_policies.renting.budgets import Start, keeps_budget, start
 from cloudwhale_policies.renting.counts import counted_fleet
+from cloudwhale_policies.renting.exhausting import cheapest_fleet
 from cloudwhale_policies.renting.greedy import Filling
 from cloudwhale_policies.renting.limits import Limits
 from cloudwhale_policies.renting.machine import Machine, Yard
@@ -27,11 +28,11 @@ if TYPE_CHECKING:
 
 Effort = Literal["quick", "thorough"]
 
-TRIES = {"quick": 150, "thorough": 1_500}
-"""Tries to place a job, for each job of the problem."""
+TRIES = {"quick": (120, 200), "thorough": (6_000, 600)}
+"""Tries to place a job, for each job of a problem of few and of many."""
 MOST_TRIES = {"quick": 200_000, "thorough": 600_000}
 ROUNDS = {"quick": 1, "thorough": 4}
-BOUNDS = {"quick": QUICK, "thorough": THOROUGH}
+BOUNDS = {"quick": QUICK, "thorough": FIRM}
 NODES = 50
 """Nodes in which a cheaper choice among all machines seen is looked for."""
 COVERED = 300
@@ -64,7 +65,7 @@ class WhaleRent:
         if not begun.fleet.machines:
             return plain
         count = MANY if _alike(tables) else len(problem.jobs)
-        tries = min(TRIES[self._effort] * count, MOST_TRIES[self._effort])
+        tries = min(TRIES[self._effort][count > MANY] * count, MOST_TRIES[self._effort])
         bound = bound_of(tables, BOUNDS[self._effort])
         better, fleet = improved(begun, bound, Work(tries, ROUNDS[self._effort]), self._is_over)
         if self._is_over():
@@ -112,6 +113,10 @@ def improved(
     for machine in machines:
         filling.take(machine)
     left = [lot for lot in _unseated(tables, machines) if not filling.add(lot, keeps)]
+    exact = None if left else cheapest_fleet(tables, yard)
+    if exact is not None and exact.usd < sum(one.usd for one in filling.machines):
+        if keeps(exact.machines):
+            return tables, exact
     scarce = set(begun.fleet.left)
     return tables, Fleet(filling.machines, [lot for lot in left if lot in scarce])
 
