@@ -61,7 +61,7 @@ class Effort:
     """Up to so many jobs ways to count are made, and whole loads of machines are looked at."""
 
 
-QUICK = Effort("quick", near=1.02, kinds=3, rows=1, whole=300, goal=4e-3)
+QUICK = Effort("quick", near=1.02, kinds=3, rows=1, whole=300, goal=1e-2)
 FIRM = Effort("firm", near=1.15, kinds=12, rows=8, whole=300, goal=1e-5)
 """All that linear programmes can say; a second or two for a hundred jobs."""
 THOROUGH = Effort("thorough", near=1.15, kinds=12, rows=8, whole=300, goal=1e-5, sets=2, few=150)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 TIMES = 8
 """Deadlines of a kind that are looked at, evenly among all."""
-COUNTS = 3
+COUNTS = 2
 """Times that jobs are counted and placed."""
 LOOSEST = 1.6
 WEAVES = ((0.0, 0.0), (0.0, 0.5), (1.0, 0.5))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Effort = Literal["quick", "thorough"]
 
-TRIES = {"quick": (120, 200), "thorough": (6_000, 600)}
+TRIES = {"quick": (80, 200), "thorough": (6_000, 600)}
 """Tries to place a job, for each job of a problem of few and of many."""
 MOST_TRIES = {"quick": 200_000, "thorough": 600_000}
 ROUNDS = {"quick": 1, "thorough": 4}
