@@ -51,7 +51,7 @@ _WANTED = {
     "order": "a name, like priority",
     "score": "a name, like best-fit",
     "wait": "a name, like whale",
-    "rent": "a name, like one-each",
+    "rent": "a name, like whale-rent",
     "rent_patience_s": "a number of seconds above 0, like 30",
     "weights": "names of scores with numbers that sum to 1, like {finish = 0.6, fit = 0.4}",
     "shares": "projects with numbers above 0, like {nlp = 2, vision = 1}",
@@ -123,7 +123,7 @@ class Settings(Value):
     """Policy that says which of the places that fit is best."""
     wait: str = "whale"
     """Policy that says who starts, who waits for a start, and who had better be rented for."""
-    rent: str = "one-each"
+    rent: str = "whale-rent"
     """Policy that says which machines are rented for those who had better not wait."""
     rent_patience_s: Seconds = Field(30.0, gt=0, allow_inf_nan=False)
     """A choice of machines for one payer that takes longer gives way to a simpler one."""

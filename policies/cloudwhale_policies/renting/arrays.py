@@ -142,7 +142,7 @@ class Money:
         self._steps = None if (steps > 0).all() else steps > 0
         caps = np.array([kind.cap_usd_h for kind in kinds], dtype=np.float64)
         self._caps_s = caps / HOUR_S
-        self._boots = np.array([kind.boot_s for kind in kinds], dtype=np.float64)
+        self._unused = np.array([kind.unused_s for kind in kinds], dtype=np.float64)
 
     def of(self, kind: int, used_s: float) -> float:
         """Return what a machine counts that is used so long, boot included."""
@@ -161,7 +161,7 @@ class Money:
         cost: Floats = self._usd_s * np.maximum(billed, self._least_s)
         if self._weight:
             terms = self._terms
-            held = np.maximum(terms.least_s, used_s * terms.longer) + terms.beyond_s + self._boots
+            held = np.maximum(terms.least_s, used_s * terms.longer) + terms.beyond_s + self._unused
             cost = cost + self._weight * self._caps_s * held
         return cost
 
