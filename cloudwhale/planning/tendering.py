@@ -34,7 +34,7 @@ from cloudwhale.planning.leasing import (
 from cloudwhale.planning.payers import account_in, account_name, month_of
 from cloudwhale.planning.problems import Purse, problem_of
 from cloudwhale.planning.renting import Till, told
-from cloudwhale.planning.stock import Stock
+from cloudwhale.planning.stock import LONGEST_LEASE_S, Stock
 from cloudwhale.spi.renting import Choice, Rent, RentalPlan, RentalProblem
 
 RAISE = "raise the budget of the run"
@@ -125,7 +125,7 @@ class _Tendering:
                 rented[taken.quota] = rented.get(taken.quota, 0.0) + taken.quota_units
         return Purse(self._left_usd(jobs), rented)
 
-    def _left_usd(self, jobs: Sequence[Job]) -> float | None:
+    def _left_usd(self, jobs: Sequence[Job]) -> float:
         """Return what the payer may set aside so that all started work can still be finished."""
         account = self.accounts.get(jobs[0].run)
         if account is None:
@@ -257,7 +257,16 @@ class _Tendering:
             if no is not None:
                 return told(no, offer)
         says = "what others of its run that come first need takes the rest of the budget"
+        project = job.spec.project
+        if project in self.world.budgets and self._left_usd([job]) < self._run_left_usd(job):
+            says = f"what is left of this month's budget of project {project} is less than it needs"
+            change = f"raise it: cloudwhale budget set {project} USD/month"
+            return Reason(code=Code.OVER_BUDGET, says=says, change=change)
         return Reason(code=Code.OVER_BUDGET, says=says, change=RAISE)
+
+    def _run_left_usd(self, job: Job) -> float:
+        account = self.accounts.get(job.run)
+        return 0.0 if account is None else self._left(account.payer, account) / MICRO_PER_USD
 
     def _too_late(self, job: Job) -> Reason:
         options = self.stock.options(job)
@@ -268,7 +277,13 @@ class _Tendering:
             return Reason(code=Code.TOO_LATE, says="nothing that can be rented suits it")
         done_s = soonest.offer.boot_s + soonest.runs_s
         deadline = job.spec.deadline
-        late_s = 0.0 if deadline is None else self.world.now + done_s - deadline
+        if deadline is None or done_s > LONGEST_LEASE_S:
+            says = (
+                f"would run for {done_s:.0f} s on the fastest that can be rented, "
+                f"{soonest.offer.id}; no machine is rented for more than {LONGEST_LEASE_S:.0f} s"
+            )
+            return Reason(code=Code.TOO_LATE, says=says, change="make it shorter")
+        late_s = self.world.now + done_s - deadline
         says = (
             f"nothing that can be rented would be done by its deadline; the soonest, "
             f"{soonest.offer.id}, is {late_s:.0f} s late"

@@ -297,3 +297,19 @@ def test_what_a_job_has_spent_and_has_set_aside_counts_against_its_own_budget() 
         reserved=micro_usd(5), jobs={"j": "default"},
     )  # fmt: skip
     assert quoting(replace(world(bound), rentals={"r": leaves})) == {}
+
+
+def test_who_would_run_for_longer_than_any_lease_is_told_of_that_and_of_no_deadline() -> None:
+    long = job(duration_s=20 * 86400.0)
+    of = world(long, limit=micro_usd(100_000))
+    reason = asked(of, long, rent=Greedy()).refused["j"]
+    assert reason.code is Code.TOO_LATE
+    assert "no machine is rented for more than 1209600 s" in reason.says
+    assert "deadline" not in reason.says + reason.change
+
+
+def test_who_is_too_late_everywhere_is_told_by_how_much() -> None:
+    hurried = job(deadline=1800.0)
+    reason = asked(world(hurried), hurried, rent=Greedy()).refused["j"]
+    assert reason.code is Code.TOO_LATE and "is 1820 s late" in reason.says
+    assert reason.change == "a deadline 1820 s later"
