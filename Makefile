@@ -64,7 +64,7 @@ bench: venv  ## the figures that cloudwhale must reach, measured on this machine
 	    PATH="$(BIN):$$PATH" python tests/benchmarks/$$name.py || missed=1; done; [ -z "$$missed" ]
 
 tables: venv  ## the tables of docs/measured.md (hours; traces in CLOUDWHALE_TRACES)
-	@for name in openb burst philly ablation; do \
+	@for name in openb burst philly rentals ablation; do \
 	    PATH="$(BIN):$$PATH" python tests/benchmarks/$$name.py || exit 1; done
 
 clean:  ## remove .venv, .demo and what the tools left behind
