@@ -64,6 +64,8 @@ class Rental(Value):
     """Those that it was rented for, by id, each with its project."""
     starts_at: dict[str, Instant] = {}
     """When each of them is to start, as it was planned; absent: as soon as the machine is there."""
+    seats: dict[str, tuple[int, ...]] = {}
+    """Which of its devices each of them is to have, by position, as it was planned."""
     reserved_at: Instant = 0.0
     machine: str = ""
     """What its provider calls it, once there is one."""

@@ -225,31 +225,61 @@ class _Keeping:
         return 0.0 if offer is None else offer.boot_s + max(LEAST_CHARGE_S, offer.billing_least_s)
 
     def _placed(self) -> Iterator[p.Step]:
-        """Place those whom it was rented for, first first, as far as there is room."""
+        """Place those whom it was rented for, first first, as far as there is room.
+
+        Before its planned start nobody passes who was to start earlier and has no room yet.
+        """
         if self.node is None or not self.expected:
             return
         free = free_capacity([self.node], self.here, self.world.sightings)[self.node.id]
-        is_empty = not self.here
+        is_empty, is_behind = not self.here, False
         for job in list(self.expected):
+            if is_behind and self._is_early(job):
+                continue
             place = self._place(job, free, is_empty=is_empty)
             if isinstance(place, Placement):
                 is_empty = False
                 free = free.less(job.wants, place)
                 yield _placed(job, place, self.rental)
+            elif job in self.expected and job.id in self.rental.starts_at:
+                is_behind = is_behind or not self._waits_otherwise(job)
+
+    def _is_early(self, job: Job) -> bool:
+        starts_at = self.rental.starts_at.get(job.id)
+        if starts_at is None or self.now >= starts_at:
+            return False
+        self.look_again_at = earliest(self.look_again_at, starts_at)
+        return True
+
+    def _waits_otherwise(self, job: Job) -> bool:
+        """Say whether a job waits for something else than room."""
+        is_backing_off = job.not_before is not None and self.now < job.not_before
+        return is_backing_off or any(other in self.world.jobs for other in job.after)
 
     def _place(self, job: Job, free: Free, *, is_empty: bool) -> Placement | None:
         """Return its place; None when it waits. Whom the machine no longer suits goes elsewhere."""
-        if any(other in self.world.jobs for other in job.after):
+        if self._waits_otherwise(job):
+            if job.not_before is not None and self.now < job.not_before:
+                self.look_again_at = earliest(self.look_again_at, job.not_before)
             return None
-        if job.not_before is not None and self.now < job.not_before:
-            self.look_again_at = earliest(self.look_again_at, job.not_before)
-            return None
-        found = fit(spec_of(job), free)
+        found = self._seat(job, free) or fit(spec_of(job), free)
         if isinstance(found, Placement):
             return found
         if not found.can_wait or is_empty:
             self.expected.remove(job)
         return None
+
+    def _seat(self, job: Job, free: Free) -> Placement | None:
+        """Return the place on the devices that it was planned for, where these have room for it.
+
+        Others would do now, but then those to come might find no device whole.
+        """
+        seat = self.rental.seats.get(job.id)
+        if not seat or max(seat) >= len(free.devices):
+            return None
+        there = replace(free, devices=tuple(free.devices[at] for at in seat))
+        found = fit(spec_of(job), there)
+        return found if isinstance(found, Placement) else None
 
     # -- the lease ---------------------------------------------------------------------------
 

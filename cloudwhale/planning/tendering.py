@@ -203,7 +203,8 @@ class _Tendering:
         )
         cost = _micro(kind.cost_usd(used_s))
         beside = projects.for_new(made, {seat.job: seat.ends_at for seat in seats})
-        made = made.but(starts_at=starts_at, projects=beside)
+        devices = {seat.job: seat.devices for seat in choice.seats if seat.devices}
+        made = made.but(starts_at=starts_at, seats=devices, projects=beside)
         return p.Rent(rental=made, reason=_why(made, choice), seats=seats, cost=cost)
 
     def _rental(
