@@ -38,7 +38,8 @@ def _refusal(job: PreviewJob, made: Preview) -> tuple[type[SpecError], str, str]
                 would or "See `cloudwhale nodes`.",
             )  # fmt: skip
         case "over-budget":
-            return OverBudget, f"{job.name} is over budget: {says}", _budget(made) or would
+            here = "" if job.binding is None else f"; here, {by_name(job.binding.says)}"
+            return OverBudget, f"{job.name} is over budget: {says}{here}", _budget(made) or would
         case "too-late":
             return DeadlineImpossible, f"{job.name} cannot meet its deadline: {says}", would
         case "rented" if not made.can_launch:

@@ -81,7 +81,7 @@ def _trial(desk: desks.Desk, parts: Sequence[Part], now: Instant, supply: Supply
     policies = desks.policies(settings, desk.clock)
     quicker = QUICKER.get(settings.rent)
     quick = policies
-    if quicker is not None:
+    if quicker is not None and supply.offers:
         quick = desks.policies(settings.but(rent=quicker), desk.clock)
     return Trial(world, tuple(jobs), tuple(parts), policies, quick)
 
@@ -177,6 +177,7 @@ class _Previewing:
         held_until = fate.until if isinstance(fate, p.Hold) else None
         return self._line(job, state, reason).but(
             held_until=held_until,
+            binding=self.bindings.not_here(job) if state == "over-budget" else None,
             runner_up=None if state == "impossible" else instead(self.places, job),
         )
 

@@ -31,7 +31,7 @@ class Bindings:
         """Return what keeps a job that is rented for from costing less; None: nobody knows."""
         if self._places.homes(job):
             return self._time(job)
-        return self._money(job, seat) or self._largest(job) or self._not_here(job)
+        return self._money(job, seat) or self._largest(job) or self.not_here(job)
 
     def _money(self, job: Job, seat: Seated) -> Binding | None:
         """Say whether a budget keeps out the cheapest machine for a job that has one alone."""
@@ -107,7 +107,7 @@ class Bindings:
         option = next(options, None)
         return math.inf if option is None else float(option.cost)
 
-    def _not_here(self, job: Job) -> Binding | None:
+    def not_here(self, job: Job) -> Binding | None:
         no = self._places.not_at_home(job)
         return None if no is None else Binding(code=no.code.value, says=no.says)
 

@@ -28,6 +28,7 @@ class Bell:
     """
 
     def __init__(self) -> None:
+        self._is_closed = False
         self._read, self._write = os.pipe()
         os.set_blocking(self._read, False)
         os.set_blocking(self._write, False)
@@ -78,11 +79,14 @@ class Bell:
         return moved
 
     def ring(self) -> None:
-        """Wake the waiter; from any thread."""
+        """Wake the waiter; from any thread. Once it is closed, nobody waits any more."""
         try:
             os.write(self._write, b"x")
         except BlockingIOError:
             pass  # the pipe is full of rings already
+        except OSError:
+            if not self._is_closed:
+                raise
 
     def wait(self, at_most_s: Seconds, also: Sequence[int] = ()) -> Rang:
         """Wait; say what rang. `also`: file descriptors that ring when readable."""
@@ -109,6 +113,7 @@ class Bell:
 
     def close(self) -> None:
         """Let go of the descriptors."""
+        self._is_closed = True
         if self._inotify is not None:
             self._inotify.close()
         os.close(self._read)

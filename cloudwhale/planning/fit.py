@@ -3,6 +3,7 @@
 This is the reference: what `columns` finds over arrays for many jobs is what is found here.
 """
 
+import math
 from collections.abc import Callable
 
 from cloudwhale.model.job import JobSpec, Placement
@@ -163,15 +164,24 @@ def _gpu_model(spec: JobSpec, free: Free, suitable: Suitable) -> Refusal | None:
         wanted += f" with {span.least:g} GiB"
     if span.most is not None:
         wanted += f" and at most {span.most:g} GiB"
-    code, shortfall = Code.NO_SUCH_GPU, 1.0
-    sizes = [d.device.memory_gib for d in free.devices if model_suits(spec, d.device)]
-    if sizes:
+    code = Code.NO_SUCH_GPU
+    if any(model_suits(spec, d.device) for d in free.devices):
         code = Code.GPU_MEMORY
-        # All are too small; or else the smallest is too large.
-        lacks = 1 - max(sizes) / span.least if max(sizes) < span.least else 0.0
-        shortfall = lacks or 1 - (span.most or 0.0) / min(sizes)
-    says = f"needs {wanted}, {free.node.id} has {here}"
-    return _never(code, says, "ask for what is there", shortfall=shortfall)
+    return _never(code, f"needs {wanted}, {free.node.id} has {here}", "ask for what is there")
+
+
+def memory_lacks(spec: JobSpec, free: Free) -> float:
+    """Return what part of the wanted GPU memory the suitable models of a node lack at least.
+
+    All are too small; or else the smallest is too large. 1 where no model suits.
+    """
+    span = spec.resources.gpu.memory_gib
+    sizes = [d.device.memory_gib for d in free.devices if model_suits(spec, d.device)]
+    if not sizes:
+        return 1.0
+    if max(sizes) < span.least:
+        return 1 - max(sizes) / span.least
+    return max(0.0, 1 - (span.most or math.inf) / min(sizes))
 
 
 def _gpu_count(spec: JobSpec, free: Free, suitable: Suitable) -> Refusal | None:

@@ -12,10 +12,10 @@ from cloudwhale.model import gpus
 from cloudwhale.model.job import JobSpec, Resources
 from cloudwhale.model.node import Facts, Node, NodeState
 from cloudwhale.model.offer import Offer
-from cloudwhale.model.reason import Refusal
+from cloudwhale.model.reason import Code, Refusal
 from cloudwhale.model.units import MICRO_PER_USD, Seconds
 from cloudwhale.planning.allowing import LIMIT_NAMES, NO_LIMITS, Limits, barred_by
-from cloudwhale.planning.fit import could_ever_fit, suits
+from cloudwhale.planning.fit import could_ever_fit, memory_lacks, suits
 from cloudwhale.planning.inventory import free_capacity
 from cloudwhale.planning.shortlist import hazard_of
 from cloudwhale.planning.spot import Risk, useful_share
@@ -216,7 +216,10 @@ class _Judge:
     def _of_type(self, offer: Offer) -> Refusal | float:
         name = offer.type or offer.id
         node = Node(id=name, facts=offer.facts, state=NodeState.READY, owned=False)
-        refusal = could_ever_fit(self._spec, free_capacity([node], ())[name])
+        free = free_capacity([node], ())[name]
+        refusal = could_ever_fit(self._spec, free)
+        if refusal is not None and refusal.code is Code.GPU_MEMORY:
+            refusal = refusal.but(shortfall=memory_lacks(self._spec, free))
         return refusal if refusal is not None else self._speed(offer.facts)
 
     def _speed(self, facts: Facts) -> float:

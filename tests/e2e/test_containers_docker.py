@@ -112,7 +112,7 @@ def test_a_host_whose_agent_sleeps_is_asked_for_docker_by_who_needs_it(
         shell.write("job.yaml", f"name: job\nimage: {IMAGE}\ncommand: echo ran\n")
         assert shell("run", "-y", "plain.yaml").code == 0
         refused = shell("run", "-y", "job.yaml")
-        assert (refused.code, "needs the container runtime" in refused.err) == (111, True)
+        assert (refused.code, "needs the container runtime" in refused.err) == (112, True)
         own_dockerd.start(gpus=False)
         own_dockerd.add_image()
         until(lambda: not shell.processes(), "its agent has gone")

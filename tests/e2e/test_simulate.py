@@ -88,8 +88,8 @@ def test_money_is_spent_where_there_are_offers_and_a_budget(shell: Shell) -> Non
     words = ("simulate", "--trace", trace, "--cluster", lab, "--policy", "no-wait", "--json")
     rented = shell(*words, "--budget", "5").document["policies"]["no-wait"]
     kept = shell(*words).document["policies"]["no-wait"]
-    # b and c do not fit beside a, so they go to the cloud at once: two boots, 15 minutes of work
-    assert 0.8 <= rented["cloud_usd"] <= 5.0
+    # b and c do not fit beside a, so they go to the cloud at once, onto one machine: 15 minutes
+    assert 0.5 <= rented["cloud_usd"] <= 5.0
     assert kept["cloud_usd"] == 0.0, "without a budget nothing is rented"
     assert rented["longest_wait_s"] < 120 < kept["longest_wait_s"]
 

@@ -233,6 +233,7 @@ def test_the_document_of_a_plan_has_every_key() -> None:
     keys = plan_keys(Preview(jobs=jobs))
     assert list(keys) == [
         "jobs", "machines", "cost_usd", "bound_usd", "gap", "one_each_usd", "worst_case_usd",
-        "budget_usd", "left_usd", "least_budget_usd", "more", "can_launch", "notes",
+        "budget_usd", "left_usd", "least_budget_usd", "more", "later", "can_launch",
+        "notes",
     ]  # fmt: skip
     assert keys["jobs"][0]["reason"] == {"code": "no-room-now", "says": WAITS.says}
