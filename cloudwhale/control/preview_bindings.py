@@ -108,6 +108,7 @@ class Bindings:
         return math.inf if option is None else float(option.cost)
 
     def not_here(self, job: Job) -> Binding | None:
+        """Return why no owned node can run a job; None: some can."""
         no = self._places.not_at_home(job)
         return None if no is None else Binding(code=no.code.value, says=no.says)
 
