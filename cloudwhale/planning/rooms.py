@@ -142,7 +142,9 @@ class Usable:
             (memory, self._per_gib, self._any_memory),
         ):
             np.minimum(jobs, _singles(np.maximum(0.0, free))[:, None] * per + anyway, out=jobs)
-        gpus: Floats = (jobs @ self._worth).astype(np.float64)
+        # Not `@`: the kernels of BLAS add up in another order on each kind of processor, and
+        # some of them report numbers that are none beyond the end of a short row.
+        gpus: Floats = np.einsum("ij,j->i", jobs, self._worth).astype(np.float64)
         return gpus
 
 

@@ -60,7 +60,7 @@ class Fragmentation:
         """Return the milli that typical pods could use, weighted; a number per row."""
         runs = self._models[:, kind] & (self._cpu <= cpu[:, None])
         runs &= enough[:, self._need_of] >= self._devices
-        useful: Floats = (runs * used[:, self._need_of]) @ self._weights
+        useful: Floats = np.einsum("ij,j->i", runs * used[:, self._need_of], self._weights)
         return useful
 
 
