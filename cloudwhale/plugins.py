@@ -14,6 +14,8 @@ WAITS = "cloudwhale.policies.wait"
 RENTS = "cloudwhale.policies.rent"
 FILLINGS = "cloudwhale.policies.filling"
 PRICES = "cloudwhale.prices"
+SANDBOXES = "cloudwhale.sandboxes"
+NOTICES = "cloudwhale.notices"
 
 
 @cache

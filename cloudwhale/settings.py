@@ -35,6 +35,7 @@ _NOT_SETTINGS = frozenset(
     PREFIX + name
     for name in (
         "JOB_ID", "ATTEMPT", "CHECKPOINT_DIR", "RESUME", "NODE_RANK", "NUM_NODES", "TRACES",
+        "CLOCK",
     )
 )  # fmt: skip
 """What cloudwhale itself says to jobs, which may call it in turn."""
@@ -69,6 +70,9 @@ _WANTED = {
     "regions": 'a list of regions or patterns, like ["us-*", "gcp/europe-west4"]',
     "never": 'a list of machine types or patterns, like ["p5*", "gcp/a3-*"]',
     "max_price_usd_h": "a number of dollars above 0, like 12.5",
+    "clouds": "tables, like [clouds.aws]; in the environment names, like aws",
+    "sandbox": "true or false",
+    "accept_no_stop": "true or false",
     "prices": 'a list of CSV files, like ["my-prices.csv"]',
     "catalogue_max_age_days": "a number of days above 0, like 30",
     "attempt_lease_s": "a number of seconds above 0, like 600",
@@ -159,6 +163,12 @@ class Settings(Value):
     """Machine types that are never rented."""
     max_price_usd_h: Amount | None = None
     """The most that an hour of a machine may cost, disk and address included; None: anything."""
+    clouds: dict[str, dict[str, Any]] = {}
+    """Clouds that machines are rented from, each with what its provider is told."""
+    sandbox: bool = False
+    """Whether machines are rented in a cloud on this host, with money of its own."""
+    accept_no_stop: bool = False
+    """Whether machines may be rented that neither their cloud nor they themselves end in time."""
     prices: tuple[str, ...] = ()
     """CSV files with prices of your own; relative ones lie beside the settings file."""
     catalogue_max_age_days: Amount = 30.0
@@ -248,6 +258,9 @@ def _path_beside(file: Path, name: Any) -> Any:
 def _from_text(key: str, value: str) -> Any:
     if key in ("devices", "regions", "never", "prices"):
         return [part.strip() for part in value.split(",") if part.strip()]
+    if key == "clouds":
+        names = [part.strip() for part in value.split(",") if part.strip()]
+        return {name: dict[str, Any]() for name in names}
     if key in ("labels", "weights", "shares"):
         return dict(_named(key, part) for part in value.split(",") if part.strip())
     return value

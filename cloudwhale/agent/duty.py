@@ -17,6 +17,7 @@ from cloudwhale.agent.state import AgentState, Attempt, Phase
 from cloudwhale.mailbox.documents import (
     AttemptEnded,
     IntroduceOrder,
+    LeaseOrder,
     LeaveOrder,
     OrderRefused,
     StartOrder,
@@ -168,6 +169,8 @@ def _ordered(state: AgentState, event: seen.Ordered, now: Instant) -> Answer:
             f"the order is of controller epoch {order.fence}, and {state.fence} was seen already",
         )  # fmt: skip
     state = replace(state, fence=order.fence, idle_since=now)
+    if isinstance(order, LeaseOrder):
+        return state, ()
     if isinstance(order, LeaveOrder):
         meant = not event.missed and order.agent in ("", state.agent)
         return replace(state, leaving=state.leaving or meant), ()
@@ -261,10 +264,10 @@ def _not_understood(state: AgentState, event: seen.Unreadable, now: Instant) -> 
 
 
 def _refused(
-    state: AgentState, order: StartOrder | StopOrder | LeaveOrder, code: Code, now: Instant,
-    says: str,
+    state: AgentState, order: StartOrder | StopOrder | LeaveOrder | LeaseOrder, code: Code,
+    now: Instant, says: str,
 ) -> tuple[Action, ...]:  # fmt: skip
-    if isinstance(order, LeaveOrder):
+    if isinstance(order, LeaveOrder | LeaseOrder):
         return ()  # a refusal names an attempt, and there is none
     refusal = OrderRefused(
         at=now, agent=state.agent, job=order.job, attempt=order.attempt, code=code, says=says,

@@ -1,7 +1,7 @@
 """What every command works at: settings, store, mailbox, key, this host's machines."""
 
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import TracebackType
@@ -14,11 +14,13 @@ from cloudwhale.control.store import open_store
 from cloudwhale.control.store.opening import database_url
 from cloudwhale.host import Counted, HostOptions, as_arguments, facts
 from cloudwhale.mailbox.objects import StoreObjects, open_objects
+from cloudwhale.model.offer import Offer
+from cloudwhale.model.units import Instant
 from cloudwhale.planning.planner import Policies
 from cloudwhale.planning.rules import Patience, Rules
 from cloudwhale.settings import Settings
 from cloudwhale.spi.clock import Clock
-from cloudwhale.spi.provider import Provider
+from cloudwhale.spi.provider import Grounds, Provider
 from cloudwhale.spi.renting import Rent
 from cloudwhale.spi.store import Store
 
@@ -72,9 +74,18 @@ def node_name(settings: Settings) -> str:
     return settings.node or socket.gethostname().split(".")[0] or "this-host"
 
 
-def providers(settings: Settings) -> Mapping[str, Provider]:
-    """Return the providers that the settings ask for: now this host alone."""
-    local = plugins.load(plugins.PROVIDERS, "local")
+def providers(settings: Settings, installation: str = "") -> Mapping[str, Provider]:
+    """Return the providers that the settings ask for: this host, and clouds.
+
+    `installation`: what tells our machines from those of others in the same account.
+    """
+    found = {name: _cloud(name, settings, installation) for name in sorted(settings.clouds)}
+    return {**this_host(settings), **found}
+
+
+def this_host(settings: Settings) -> Mapping[str, Provider]:
+    """Return this host as a provider of its owned machine."""
+    local: Callable[..., Provider] = plugins.load(plugins.PROVIDERS, "local")
     options = host_options(settings)
     return {
         "local": local(
@@ -84,6 +95,16 @@ def providers(settings: Settings) -> Mapping[str, Provider]:
             options=[f"--lease-s={settings.attempt_lease_s}", *as_arguments(options)],
         )
     }
+
+
+def _cloud(name: str, settings: Settings, installation: str) -> Provider:
+    def listed(now: Instant) -> Sequence[Offer]:
+        from cloudwhale.control.catalogue import catalogue
+
+        return [offer for offer in catalogue(settings, now).offers if offer.provider == name]
+
+    make: Callable[[Grounds], Provider] = plugins.load(plugins.PROVIDERS, name)
+    return make(Grounds(name, installation, settings.clouds[name], listed, SystemClock()))
 
 
 def host_options(settings: Settings) -> HostOptions:

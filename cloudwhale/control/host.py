@@ -220,7 +220,7 @@ def _newest_at(store: Store) -> Instant:
 
 def wake_local_agent(settings: Settings) -> None:
     """Start this host's agent now, so that it is there when its first order is posted."""
-    for provider in desks.providers(settings).values():
+    for provider in desks.this_host(settings).values():
         node = desks.node_name(settings)
         request = LaunchRequest(
             request_id=f"early-{node}",

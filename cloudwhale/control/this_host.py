@@ -11,7 +11,7 @@ from cloudwhale.model.world import Sighting, World
 def with_this_host(desk: desks.Desk, world: World) -> World:
     """Add this host as its provider describes it, as it will be when its agent was started."""
     nodes = dict(world.nodes)
-    for name, provider in desks.providers(desk.settings).items():
+    for name, provider in desks.this_host(desk.settings).items():
         for machine in provider.machines():
             known = nodes.get(machine.node)
             if known is not None:

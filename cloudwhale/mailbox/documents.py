@@ -86,8 +86,24 @@ class IntroduceOrder(Order):
     kind: Literal["introduce"] = "introduce"
 
 
+class LeaseOrder(Order):
+    """Until when this rented machine is paid for; a later number takes the place of a lower one.
+
+    Seconds, counted by the machine's boot-time clock from when it reads this: no clock of another
+    host is trusted with money.
+    """
+
+    kind: Literal["lease"] = "lease"
+    number: int
+    watched_s: Seconds
+    """So long the controller counts as heard; after that no new order is taken."""
+    away_s: Seconds
+    """So long the machine may go on by itself; then it has landed, and ends itself."""
+
+
 AnyOrder = Annotated[
-    StartOrder | StopOrder | LeaveOrder | IntroduceOrder, Field(discriminator="kind")
+    StartOrder | StopOrder | LeaveOrder | IntroduceOrder | LeaseOrder,
+    Field(discriminator="kind"),
 ]
 
 
@@ -184,6 +200,15 @@ class Noticed(Report):
     says: str
 
 
+class Warned(Report):
+    """The machine will be taken away: its provider said so to the machine itself."""
+
+    kind: Literal["warned"] = "warned"
+    goes_at: Instant | None = None
+    """When it goes, by the provider; None: it may go, nobody knows when (a rebalance)."""
+    says: str = ""
+
+
 class Left(Report):
     """The agent ends itself."""
 
@@ -199,6 +224,7 @@ AnyReport = Annotated[
     | OrderRefused
     | Remark
     | Noticed
+    | Warned
     | Left,
     Field(discriminator="kind"),
 ]

@@ -188,6 +188,14 @@ class Extend(Wire):
     rental: str
 
 
+class TellLease(Wire):
+    """Tell the agent of a rented machine how long it is paid for, and that we are there."""
+
+    kind: Literal["tell-lease"] = "tell-lease"
+    rental: Rental
+    """With the lease to be told."""
+
+
 class Return(Wire):
     """Give a machine back: nothing runs there, and nobody is on the way."""
 
@@ -235,6 +243,7 @@ Step = Annotated[
     | Receive
     | Renew
     | Extend
+    | TellLease
     | Return
     | Terminate
     | Settle,

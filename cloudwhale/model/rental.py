@@ -82,6 +82,8 @@ class Rental(Value):
 
     It stays as it is when the machine is paid for, so that one sees what was set aside.
     """
+    told: Lease | None = None
+    """The newest lease that its agent was told of; None: that of its launch."""
     held_s: dict[str, float] = {}
     """Seconds that each job has held a place there, times the part of the machine that it took."""
 

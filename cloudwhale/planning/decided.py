@@ -30,7 +30,7 @@ def _events(step: p.Step, at: Instant) -> Iterator[e.Event]:
             yield e.Paused(at=at, job=step.job, reason=step.reason)
         case p.WakeAgent() | p.PostStart() | p.PostStop():
             return
-        case p.Launch() | p.Extend() | p.Terminate():
+        case p.Launch() | p.Extend() | p.TellLease() | p.Terminate():
             return
         case p.Rent() | p.Join() | p.Receive() | p.Renew() | p.Return() | p.Settle():
             yield from _of_rental(step, at)

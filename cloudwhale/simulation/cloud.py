@@ -2,7 +2,7 @@
 
 import math
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
@@ -12,7 +12,7 @@ from cloudwhale.model.offer import Offer
 from cloudwhale.model.units import Instant, MicroUsd, Seconds
 from cloudwhale.simulation.machines import Habits, Programs, SimulatedMachine
 from cloudwhale.spi.errors import NoCapacity, PriceMoved
-from cloudwhale.spi.provider import Check, LaunchRequest, Leftover, Machine
+from cloudwhale.spi.provider import Check, LaunchRequest, Leftover, Machine, Stop
 
 SHOWN_S: Seconds = 3600.0  # EC2 lists a machine for about an hour after its end
 
@@ -140,6 +140,11 @@ class SimulatedCloud:
 
     # -- as a provider -----------------------------------------------------------------------
 
+    @property
+    def stops(self) -> frozenset[Stop]:
+        """It ends machines by itself, as it was asked to."""
+        return frozenset({"cloud"})
+
     def offers(self, now: Instant) -> Sequence[Offer]:
         """Return all shelves at today's prices; one that has run dry is not told from others."""
         return [
@@ -176,9 +181,20 @@ class SimulatedCloud:
         if found is not None:
             _end(found, self._now())
 
-    def leftovers(self) -> Sequence[Leftover]:
-        """Nothing is left of a machine that is gone."""
-        return ()
+    def leftovers(self, live: Collection[str]) -> Sequence[Leftover]:
+        """Return the machines that run and that nobody knows of."""
+        unknown = (one for one in self._living() if one.machine.node not in live)
+        return [
+            Leftover(
+                id=one.id, what="instance", node=one.machine.node, since=one.launched_at,
+                region=one.shelf.offer.region, usd_h=one.price_usd_h,
+            )
+            for one in unknown
+        ]  # fmt: skip
+
+    def remove(self, leftover: Leftover) -> None:
+        """End a machine that nobody knows of."""
+        self.terminate(leftover.id)
 
     def check(self) -> Sequence[Check]:
         """Say how many offers there are."""

@@ -1,13 +1,13 @@
 """The provider of simulated machines that are owned."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Literal
 
 from cloudwhale.model.offer import Offer
 from cloudwhale.model.units import Instant
 from cloudwhale.simulation.machines import SimulatedMachine
 from cloudwhale.spi.errors import Unreachable
-from cloudwhale.spi.provider import Check, LaunchRequest, Leftover, Machine
+from cloudwhale.spi.provider import Check, LaunchRequest, Leftover, Machine, Stop
 
 
 class SimulatedHosts:
@@ -16,6 +16,11 @@ class SimulatedHosts:
     def __init__(self, machines: Sequence[SimulatedMachine], now: Callable[[], Instant]) -> None:
         self._machines = {machine.node: machine for machine in machines}
         self._now = now
+
+    @property
+    def stops(self) -> frozenset[Stop]:
+        """Nobody ends a machine that is owned."""
+        return frozenset()
 
     def offers(self, now: Instant) -> Sequence[Offer]:
         """Owned machines are not rented."""
@@ -42,9 +47,12 @@ class SimulatedHosts:
         if machine in self._machines:
             self._machines[machine].kill_agent()
 
-    def leftovers(self) -> Sequence[Leftover]:
+    def leftovers(self, live: Collection[str]) -> Sequence[Leftover]:
         """Nothing costs money here."""
         return ()
+
+    def remove(self, leftover: Leftover) -> None:
+        """Nothing is left over here."""
 
     def check(self) -> Sequence[Check]:
         """Return one row a machine."""

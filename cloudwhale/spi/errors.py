@@ -74,6 +74,11 @@ class Denied(CloudwhaleError):
 class TryAnother(CloudwhaleError):
     """This offer cannot be had; another may do."""
 
+    def __init__(self, says: str, remedy: str = "", *, offers: tuple[str, ...] = ()) -> None:
+        super().__init__(says, remedy)
+        self.offers = offers
+        """Others that were tried with it, and cannot be had either."""
+
 
 class NoCapacity(TryAnother):
     """The provider has none of these now."""

@@ -1,12 +1,18 @@
 """What the house asks of those who have machines."""
 
-from collections.abc import Sequence
-from typing import Literal, Protocol
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
 
 from cloudwhale.model.node import Facts
 from cloudwhale.model.offer import Offer
-from cloudwhale.model.units import Instant, MicroUsd
+from cloudwhale.model.rental import Lease
+from cloudwhale.model.units import GiB, Instant, MicroUsd
 from cloudwhale.model.value import Value
+from cloudwhale.spi.clock import Clock
+
+Stop = Literal["cloud", "self"]
+"""Who ends a machine by itself: its cloud, or the machine's own watchdog."""
 
 
 class LaunchRequest(Value):
@@ -23,6 +29,14 @@ class LaunchRequest(Value):
     """Folder of the agent's own state, for machines that share this host's disk."""
     stop_at: Instant | None = None
     """When the provider itself must end the machine; None for owned ones."""
+    project: str = ""
+    """Project of its first job, for the provider's own cost reports."""
+    disk_gib: GiB = 0.0
+    """Root disk that its jobs ask for, at least; 0: as the offer has it."""
+    lease: Lease | None = None
+    """What the machine's own watchdog holds to until its agent is told of a later one."""
+    bundle: str = ""
+    """Key in the mailbox of the agent's archive; its name holds the hash of its content."""
 
 
 class Machine(Value):
@@ -41,14 +55,27 @@ class Machine(Value):
     """False: rented, and its bill is ours."""
     price_usd_h: MicroUsd | None = None
     """What it is billed at; None where the provider does not say: as it was offered."""
+    zone: str = ""
+    """Where it came to stand, when the provider chose; empty: as it was offered."""
+    says: str = ""
+    """Why it is gone or goes, in the provider's words; empty where it says nothing."""
 
 
 class Leftover(Value):
-    """Something of ours that exists at the provider and may cost money."""
+    """Something that exists at the provider, may cost money, and belongs to no live machine."""
 
     id: str
     what: str
+    """`instance`, `volume`, `address`, `interface`, `template`, `schedule`, `snapshot`, ..."""
     node: str | None = None
+    region: str = ""
+    is_ours: bool = True
+    """False: another installation's; it is shown and never touched."""
+    installation: str = ""
+    since: Instant | None = None
+    usd_h: MicroUsd | None = None
+    """What it costs; None: unknown, 0: nothing by itself."""
+    project: str = ""
 
 
 class Check(Value):
@@ -60,8 +87,28 @@ class Check(Value):
     remedy: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Grounds:
+    """What a cloud's provider is made from; entry points of `cloudwhale.providers` take it."""
+
+    name: str
+    """What its offers call it, `aws`."""
+    installation: str
+    """Tells our machines from those of others in the same account."""
+    settings: Mapping[str, Any]
+    """Its own table of the settings, `[clouds.aws]`; the provider says what is wrong with it."""
+    listed: Callable[[Instant], Sequence[Offer]]
+    """What the catalogue says that it offers; the provider makes it newer."""
+    clock: Clock
+
+
 class Provider(Protocol):
-    """Machines to have; five verbs, `extend` and `check`."""
+    """Machines to have; its verbs, and what it says of itself."""
+
+    @property
+    def stops(self) -> frozenset[Stop]:
+        """Who ends a machine of its by itself; empty for owned ones, which nobody ends."""
+        ...
 
     def offers(self, now: Instant) -> Sequence[Offer]:
         """Return what could be rented now; empty for providers of owned machines."""
@@ -86,8 +133,12 @@ class Provider(Protocol):
         """End a machine; one that is gone already is success."""
         ...
 
-    def leftovers(self) -> Sequence[Leftover]:
-        """Return what exists and belongs to no live machine of ours."""
+    def leftovers(self, live: Collection[str]) -> Sequence[Leftover]:
+        """Return what exists and belongs to no live machine; `live`: their nodes' names."""
+        ...
+
+    def remove(self, leftover: Leftover) -> None:
+        """Remove something that was left over, which is ours; what is gone already is success."""
         ...
 
     def check(self) -> Sequence[Check]:

@@ -4,7 +4,7 @@ import fcntl
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -12,7 +12,7 @@ from cloudwhale.model.node import Facts
 from cloudwhale.model.offer import Offer
 from cloudwhale.model.units import Instant
 from cloudwhale.spi.errors import Unreachable
-from cloudwhale.spi.provider import Check, LaunchRequest, Leftover, Machine
+from cloudwhale.spi.provider import Check, LaunchRequest, Leftover, Machine, Stop
 
 LEAST_FREE_GIB = 1.0
 
@@ -31,6 +31,11 @@ class LocalProvider:
         """Whether the agent that we started last has ended badly, and nobody was told."""
         self._child: int | None = None
         """The agent that we started, until it has ended and was collected."""
+
+    @property
+    def stops(self) -> frozenset[Stop]:
+        """Nobody ends a machine that is owned."""
+        return frozenset()
 
     def offers(self, now: Instant) -> Sequence[Offer]:
         """Return nothing: what is owned is not rented."""
@@ -77,7 +82,7 @@ class LocalProvider:
         except ProcessLookupError:
             return
 
-    def leftovers(self) -> Sequence[Leftover]:
+    def leftovers(self, live: Collection[str]) -> Sequence[Leftover]:
         """Return the jobs that run here while no agent does: the next agent adopts them."""
         if self._agent_lives():
             return ()
@@ -86,6 +91,9 @@ class LocalProvider:
             for lock in sorted(self._place.glob("attempts/*/*/shim.lock"))
             if _is_held(lock)
         )
+
+    def remove(self, leftover: Leftover) -> None:
+        """Leave it alone: the next agent adopts it."""
 
     def check(self) -> Sequence[Check]:
         """Look at whether agents run here, and at the disk that jobs are kept on."""

@@ -157,9 +157,9 @@ def test_every_check_that_is_not_well_says_how_to_mend_it(candidate: Candidate) 
 def test_nothing_is_left_over_when_all_machines_are_gone(candidate: Candidate) -> None:
     candidate.launched()
     candidate.ended()
-    assert candidate.provider.leftovers() == ()
+    assert list(candidate.provider.leftovers(())) == []
 
 
 def test_a_running_machine_is_no_leftover(candidate: Candidate) -> None:
     candidate.launched()
-    assert candidate.provider.leftovers() == ()
+    assert list(candidate.provider.leftovers({candidate.request.node})) == []

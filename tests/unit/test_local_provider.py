@@ -97,9 +97,9 @@ def test_a_job_without_an_agent_is_left_over(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     with (folder / "shim.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        [left] = a_provider(tmp_path).leftovers()
+        [left] = a_provider(tmp_path).leftovers(())
         assert (left.id, left.what) == (str(folder), "a job without an agent")
-    assert a_provider(tmp_path).leftovers() == ()
+    assert a_provider(tmp_path).leftovers(()) == ()
 
 
 def test_a_provider_of_what_is_owned_offers_nothing(tmp_path: Path) -> None:

@@ -1,0 +1,25 @@
+"""What the agent asks of those who hear that a rented machine will be taken away."""
+
+from typing import Protocol
+
+from cloudwhale.model.units import Instant, Seconds
+from cloudwhale.model.value import Value
+
+
+class Notice(Value):
+    """The provider has told the machine that it goes, or may go."""
+
+    goes_at: Instant | None
+    """When it goes; None: it may, nobody knows when."""
+    says: str
+
+
+class Notices(Protocol):
+    """Asks the machine's own provider, from the machine; entry points of `cloudwhale.notices`."""
+
+    every_s: Seconds
+    """How often it is worth asking."""
+
+    def look(self) -> Notice | None:
+        """Return the notice that was given, or None; also when nobody answers, within seconds."""
+        ...
