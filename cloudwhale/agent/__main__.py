@@ -16,6 +16,7 @@ from cloudwhale.agent.launching import NORMAL, Sizes
 from cloudwhale.agent.place import Place
 from cloudwhale.agent.rim import Charge, Rim
 from cloudwhale.agent.state import LEASE_S
+from cloudwhale.agent.tenancy import Tenancy, Terms, terms_from
 from cloudwhale.clock import SystemClock
 from cloudwhale.host import add_arguments, options_from
 from cloudwhale.mailbox.objects import open_objects
@@ -59,7 +60,7 @@ class _Signals:
 
 def main(words: Sequence[str] | None = None, sizes: Sizes = NORMAL) -> int:
     """Be the agent of a node until it is time to leave; 0 at once when there is one already."""
-    told = _parser().parse_args(words)
+    told = arguments(words)
     try:
         return serve(told, sizes)
     except Occupied:
@@ -83,6 +84,9 @@ def serve(told: argparse.Namespace, sizes: Sizes = NORMAL) -> int:
     if not place.take():
         raise Occupied(f"an agent of {told.node} works in {place.path} already")
     os.chdir(place.path)
+    tenancy = None if told.terms is None else Tenancy(told.terms, place, clock)
+    if tenancy is not None:
+        tenancy.begin(clock.now())  # first: whatever comes, this machine ends in time
     objects = open_objects(told.mailbox)
     agent = f"{told.node}-{os.urandom(6).hex()}"
     standing = claim(Wanted(told.node, agent, told.lease_s), place, objects, clock)
@@ -94,6 +98,7 @@ def serve(told: argparse.Namespace, sizes: Sizes = NORMAL) -> int:
         parent=told.parent,
         sizes=sizes,
         stands=standing.stands,
+        tenancy=tenancy,
     )
     rim = Rim(charge, place, objects, clock)
     threading.excepthook = _crash
@@ -103,9 +108,22 @@ def serve(told: argparse.Namespace, sizes: Sizes = NORMAL) -> int:
     return WRONG_NAME if rim.ousted else 0
 
 
-def arguments(words: Sequence[str]) -> argparse.Namespace:
+def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     """Return what `serve` is told by the words of a command line."""
-    return _parser().parse_args(words)
+    parser = _parser()
+    told = parser.parse_args(words)
+    told.terms = _terms(parser, told)
+    return told
+
+
+def _terms(parser: argparse.ArgumentParser, told: argparse.Namespace) -> Terms | None:
+    """Return what a rented machine's agent is told of its lease; None: the machine is not."""
+    if not told.rented:
+        return None
+    try:
+        return terms_from(told.lease, told.power_off, told.notices)
+    except ValueError:
+        parser.error("--rented needs --lease NUMBER:SECONDS, like 1:5400")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -118,8 +136,25 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--node", required=True, metavar="NAME")
     parser.add_argument("--lease-s", type=float, default=LEASE_S, metavar="SECONDS")
     parser.add_argument("--parent", type=int, metavar="PID", help="leave when it is gone")
+    _add_lease(parser)
     add_arguments(parser)
     return parser
+
+
+def _add_lease(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--rented", action="store_true", help="this machine is rented: it ends with its lease"
+    )
+    parser.add_argument(
+        "--lease", default="", metavar="NUMBER:SECONDS", help="lease of its launch, from now on"
+    )
+    parser.add_argument(
+        "--power-off", default="", metavar="WORDS",
+        help="shell command that ends the machine; without it, it ends when the agent does",
+    )  # fmt: skip
+    parser.add_argument(
+        "--notices", default="", metavar="NAME", help="who hears that its provider takes it: aws"
+    )
 
 
 def _crash(raised: threading.ExceptHookArgs) -> NoReturn:

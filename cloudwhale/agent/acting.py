@@ -49,7 +49,7 @@ class Acting:
                 self._close(action)
             case actions.Repeat():
                 self._repeat(action.key)
-            case actions.Leave():
+            case actions.Leave() | actions.KeepTenure():
                 pass  # the rim's own
             case _:
                 one = self._attempts.here.get(action.key)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from cloudwhale.agent.seen import Key, StopWish
+from cloudwhale.agent.seen import Key, StopWish, Tenure
 from cloudwhale.mailbox.documents import AnyReport, AttemptEnded, StartOrder
 from cloudwhale.model.job import Checkpoint, Peaks
 
@@ -97,8 +97,18 @@ class Repeat:
 
 
 @dataclass(frozen=True, slots=True)
+class KeepTenure:
+    """Remember until when this rented machine is paid for, and set its watchdog to it."""
+
+    tenure: Tenure
+
+
+@dataclass(frozen=True, slots=True)
 class Leave:
     """Say goodbye and end the agent."""
+
+    ends_machine: bool = False
+    """The machine ends with it: it is rented, and has nothing more to do or no more time."""
 
 
 Action: TypeAlias = (
@@ -113,5 +123,6 @@ Action: TypeAlias = (
     | Post
     | Close
     | Repeat
+    | KeepTenure
     | Leave
 )

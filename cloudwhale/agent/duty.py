@@ -5,13 +5,13 @@ first, then everything it sees, and a `Tick` no later than `wakes_at` says.
 """
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from cloudwhale.agent import course, seen, sight
+from cloudwhale.agent import course, seen, sight, tenure
 from cloudwhale.agent.actions import Action, Close, Leave, Post, Prepare, Repeat
 from cloudwhale.agent.answers import Answer, including, knowing, turned
-from cloudwhale.agent.seen import Key, Seen, StopWish
+from cloudwhale.agent.landing import Landing, land, stoppable
+from cloudwhale.agent.seen import Seen, StopWish
 from cloudwhale.agent.state import HEARTBEAT_S as HEARTBEAT_S
 from cloudwhale.agent.state import AgentState, Attempt, Phase
 from cloudwhale.mailbox.documents import (
@@ -23,6 +23,7 @@ from cloudwhale.mailbox.documents import (
     StartOrder,
     StopOrder,
 )
+from cloudwhale.model.job import Ending
 from cloudwhale.model.reason import Code
 from cloudwhale.model.units import Instant, Seconds
 
@@ -45,10 +46,10 @@ def wakes_at(state: AgentState) -> Instant:
     """Return the latest time for the next Tick; it may be past: then at once."""
     if state.left:
         return math.inf
-    times = [_beats_at(state), _leaves_at(state)]
+    times = [_beats_at(state), _leaves_at(state), tenure.wakes_at(state)]
     times += [course.wakes_at(one) for one in state.attempts.values() if course.may_be_due(one)]
     if state.silent_since is not None:
-        times += [_lands_at(state, attempt) for attempt in _stoppable(state)]
+        times += [_lands_at(state, attempt) for attempt in stoppable(state)]
     if state.orphaned and not state.attempts:
         times.append(state.idle_since + IDLE_S)
     return min(times)
@@ -64,6 +65,8 @@ def _reaction(state: AgentState, event: Seen, now: Instant) -> Answer:
             return state, _not_understood(state, event, now)
         case seen.Used() | seen.Devices() | seen.Runtimes() | seen.Noted():
             return sight.reaction(state, event, now)
+        case seen.Warned():
+            return tenure.warned(state, event, now)
         case seen.StoreFailed() | seen.StoreWorks():
             since = event.since if isinstance(event, seen.StoreFailed) else None
             return replace(state, silent_since=since), ()
@@ -72,7 +75,7 @@ def _reaction(state: AgentState, event: Seen, now: Instant) -> Answer:
         case seen.LeaveAsked():
             going = replace(state, leaving=True, land_until=now + event.land_s)
             why = "this machine's agent was told to go"
-            return _land(going, going.attempts, Landing(why, event.land_s), now)
+            return land(going, going.attempts, Landing(why, event.land_s), now)
         case seen.Tick():
             return _ticked(state, now)
         case _:
@@ -83,7 +86,7 @@ def _ticked(state: AgentState, now: Instant) -> Answer:
     # Only here: the orders that were read with an order to leave come first.
     if state.left or now < _leaves_at(state):
         return state, ()
-    return replace(state, left=True), (Leave(),)
+    return replace(state, left=True), (Leave(tenure.ends_machine(state)),)
 
 
 def _leaves_at(state: AgentState) -> Instant:
@@ -112,6 +115,7 @@ def _awake(state: AgentState, event: seen.Woke, now: Instant) -> Answer:
     state = replace(
         state, attempts=attempts, newest=newest, fence=event.fence, said_at=now, idle_since=now,
         facts=event.facts, public_key=event.public_key, beat_at=now,
+        tenure=event.tenure,
     )  # fmt: skip
     actions: list[Action] = [Post(sight.joined(state, event.facts, now))]
     for key, attempt in attempts.items():
@@ -170,7 +174,7 @@ def _ordered(state: AgentState, event: seen.Ordered, now: Instant) -> Answer:
         )  # fmt: skip
     state = replace(state, fence=order.fence, idle_since=now)
     if isinstance(order, LeaseOrder):
-        return state, ()
+        return tenure.renewed(state, order, now)
     if isinstance(order, LeaveOrder):
         meant = not event.missed and order.agent in ("", state.agent)
         return replace(state, leaving=state.leaving or meant), ()
@@ -201,6 +205,9 @@ def _start_ordered(state: AgentState, order: StartOrder, now: Instant) -> Answer
         return state, _refused(
             state, order, Code.START_FAILED, now, f"{order.job!r} cannot be the name of a folder"
         )
+    refused = tenure.refusal(state, order, now)
+    if refused:
+        return _not_started(state, order, now, refused, how="stopped")
     obstacle = _obstacle(state, order)
     if obstacle:
         return _not_started(state, order, now, obstacle)
@@ -224,11 +231,13 @@ def _obstacle(state: AgentState, order: StartOrder) -> str:
     return ""
 
 
-def _not_started(state: AgentState, order: StartOrder, now: Instant, says: str) -> Answer:
+def _not_started(
+    state: AgentState, order: StartOrder, now: Instant, says: str, how: Ending = "start-failed"
+) -> Answer:
     """End an attempt that never was; it is remembered, so that it can never start later."""
     report = AttemptEnded(
         at=now, agent=state.agent, job=order.job, attempt=order.attempt,
-        how="start-failed", exit_code=None, says=says,
+        how=how, exit_code=None, says=says,
     )  # fmt: skip
     newest = max(order.attempt, state.newest.get(order.job, 0))
     return knowing(state, order.job, newest), (Close(report),)
@@ -286,28 +295,10 @@ def _of_attempt(state: AgentState, event: seen.OfOneAttempt, now: Instant) -> An
     return turned(state, event.key, course.next_turn(attempt, event, now, state.agent))
 
 
-@dataclass(frozen=True, slots=True)
-class Landing:
-    """Why the agent itself stops attempts, and the longest grace that it can give them."""
-
-    why: str
-    grace_s: Seconds
-
-
-def _land(state: AgentState, keys: Iterable[Key], limit: Landing, now: Instant) -> Answer:
-    """Begin to stop attempts, each as its own rule says."""
-    actions: list[Action] = []
-    for key in keys:
-        attempt = state.attempts[key]
-        rule = attempt.order.checkpoint
-        wish = StopWish(rule.signal, min(rule.grace_s, limit.grace_s), limit.why)
-        state, more = turned(state, key, course.stopped(attempt, wish, now, state.agent))
-        actions += more
-    return state, tuple(actions)
-
-
 def _due(state: AgentState, now: Instant) -> Answer:
-    state, actions = _cut_off(state, now)
+    state, actions = tenure.due(state, now)
+    state, more = _cut_off(state, now)
+    actions = (*actions, *more)
     for key, attempt in state.attempts.items():
         if course.may_be_due(attempt):  # of hundreds that run, none or two
             state, more = turned(state, key, course.due(attempt, now, state.agent))
@@ -331,20 +322,11 @@ def _cut_off(state: AgentState, now: Instant) -> Answer:
     """Stop what must be over when the lease ends: then its job may be started elsewhere."""
     if state.silent_since is None:
         return state, ()
-    keys = [one.key for one in _stoppable(state) if now >= _lands_at(state, one)]
+    keys = [one.key for one in stoppable(state) if now >= _lands_at(state, one)]
     if not keys:
         return state, ()
     why = f"the store was silent for {now - state.silent_since:.0f} s"
-    return _land(state, keys, Landing(why, state.lease_s / 2), now)
-
-
-def _stoppable(state: AgentState) -> list[Attempt]:
-    """Return the attempts that a stop would still change."""
-    return [
-        attempt
-        for attempt in state.attempts.values()
-        if attempt.stopping is None and attempt.phase is not Phase.CLOSING
-    ]
+    return land(state, keys, Landing(why, state.lease_s / 2), now)
 
 
 def _lands_at(state: AgentState, attempt: Attempt) -> Instant:

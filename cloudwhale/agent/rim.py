@@ -27,6 +27,7 @@ from cloudwhale.agent.pool import Pool
 from cloudwhale.agent.poster import Poster
 from cloudwhale.agent.state import LEASE_S, AgentState
 from cloudwhale.agent.storewatch import StoreWatch
+from cloudwhale.agent.tenancy import Tenancy
 from cloudwhale.agent.tidying import tidy
 from cloudwhale.agent.underway import Attempts, Tools
 from cloudwhale.clock import wait
@@ -62,6 +63,8 @@ class Charge:
     sizes: Sizes = NORMAL
     stands: Stands = lambda: True
     """Says whether the node is still ours."""
+    tenancy: Tenancy | None = None
+    """Of a rented machine; None: it is not rented."""
 
 
 class Rim:
@@ -99,6 +102,8 @@ class Rim:
         self._orders = OrderReader(
             objects, charge.node, self._read, charge.stands, self._lose_the_node
         )
+        self._tenancy = charge.tenancy
+        self._ends_machine = False
         self._landing = threading.Event()
         self.ousted = False
         """Whether another agent has become this node meanwhile."""
@@ -138,11 +143,27 @@ class Rim:
         self._orders.close()
         self._eyes.close()
         self._tools.logs.close()
-        self._tools.pool.drain(LAST_ENDS_S)  # what has ended is said before the goodbye
+        patience_s = self._patience_s()
+        self._tools.pool.drain(patience_s)  # what has ended is said before the goodbye
         self._tools.poster.say(Left(at=self._clock.now(), agent=self._charge.agent))
-        self._tools.poster.drain(GOODBYE_S)
+        self._tools.poster.drain(max(GOODBYE_S, patience_s - LAST_ENDS_S))
         self._tools.poster.close()
         self._tools.pool.close()
+        if self._tenancy is not None and (self._ends_machine or self.ousted):
+            _say("this machine ends")
+            self._tenancy.end_machine()
+        elif self._tenancy is not None:
+            self._tenancy.leave()
+
+    def _patience_s(self) -> Seconds:
+        """Return how long the last reports may take: a machine that ends keeps nothing for later,
+
+        so the store is waited for as long as the lease allows.
+        """
+        tenure = self._state.tenure
+        if tenure is None or not self._ends_machine:
+            return LAST_ENDS_S
+        return max(LAST_ENDS_S, tenure.away_until - self._now())
 
     # -- one turn ----------------------------------------------------------------------------
 
@@ -181,6 +202,8 @@ class Rim:
         self._looking.look()
         self._store.look(now)
         self._docker.look(now)
+        if self._tenancy is not None:
+            self._tenancy.look()
         if self._eyes.hangs(now):
             says = "a look at this machine hangs in its driver: GPU memory is not guarded"
             self._step(seen.Noted(Code.CANNOT_ACT, says))
@@ -206,7 +229,20 @@ class Rim:
     def _step(self, event: seen.Seen) -> None:
         self._state, todo = duty(self._state, event, self._now())
         for action in todo:
-            self._acting.do(action)
+            match action:
+                case actions.KeepTenure():
+                    self._keep_tenure(action.tenure)
+                case actions.Leave():
+                    self._ends_machine = action.ends_machine
+                case _:
+                    self._acting.do(action)
+
+    def _keep_tenure(self, tenure: seen.Tenure) -> None:
+        if self._tenancy is not None:
+            try:
+                self._tenancy.keep(tenure, self._now())
+            except OSError as error:
+                _say(str(error))  # a full disk: the lease that is kept is the shorter one
 
     # -- what comes in -----------------------------------------------------------------------
 
@@ -224,6 +260,7 @@ class Rim:
             found=found,
             newest=attempts.known(self._place.attempts),
             fence=read_to.fence,
+            tenure=None if self._tenancy is None else self._tenancy.begin(self._now()),
         )
         self._step(woke)
         for report in attempts.closing(self._place.attempts):

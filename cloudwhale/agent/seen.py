@@ -55,6 +55,17 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
+class Tenure:
+    """Until when a rented machine is paid for."""
+
+    number: int
+    watched_until: Instant
+    """Until then the controller counts as heard."""
+    away_until: Instant
+    """Then it has landed, and ends itself."""
+
+
+@dataclass(frozen=True, slots=True)
 class Woke:
     """The agent has just started; `found` and `newest` come from its folder."""
 
@@ -64,6 +75,8 @@ class Woke:
     newest: Mapping[str, int] = field(default_factory=dict[str, int])
     """Newest attempt of every job that was ever accepted here."""
     fence: int = 0
+    tenure: Tenure | None = None
+    """The lease that holds; None: the machine is not rented."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +217,15 @@ class Noted:
 
 
 @dataclass(frozen=True, slots=True)
+class Warned:
+    """The provider has said to the machine itself that it goes, or may go."""
+
+    goes_at: Instant | None
+    """When it goes; None: it may, nobody knows when."""
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
 class StoreFailed:
     """The store cannot be reached; `since` is when it was last heard."""
 
@@ -245,6 +267,7 @@ Seen: TypeAlias = (
     | Devices
     | Runtimes
     | Noted
+    | Warned
     | StoreFailed
     | StoreWorks
     | LeaveAsked

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from cloudwhale.agent.seen import ExitRecord, Key, StopWish, Whole
+from cloudwhale.agent.seen import ExitRecord, Key, StopWish, Tenure, Whole
 from cloudwhale.mailbox.documents import StartOrder
 from cloudwhale.model.job import Checkpoint, Peaks
 from cloudwhale.model.node import Facts, Measured
@@ -105,3 +105,7 @@ class AgentState:
     land_until: Instant | None = None
     """It goes, starts nothing more, and waits no longer than this for uploads."""
     left: bool = False
+    tenure: Tenure | None = None
+    """The lease of a rented machine; None: it is not rented."""
+    goes_at: Instant | None = None
+    """When its provider takes the machine, as it has said; None: it has not."""

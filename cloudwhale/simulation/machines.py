@@ -55,6 +55,8 @@ class Disk:
     folders: dict[seen.Key, Folder] = field(default_factory=dict[seen.Key, Folder])
     fence: int = 0
     orders_read: int = 0
+    tenure: seen.Tenure | None = None
+    """Until when it is paid for; None: it is not rented, or its agent is told of no lease."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +209,9 @@ class SimulatedMachine:
                 found.append(
                     seen.Found(folder.order, began_at, folder.seq, folder.published, folder.stop)
                 )
-        return seen.Woke(self.facts, f"key of {self.node}", tuple(found), newest, self.disk.fence)
+        return seen.Woke(self.facts, f"key of {self.node}", tuple(found), newest, self.disk.fence,
+            self.disk.tenure,
+        )  # fmt: skip
 
     def _watch(self, key: seen.Key, folder: Folder, now: Instant) -> None:
         process = folder.process
@@ -266,6 +270,8 @@ class SimulatedMachine:
                     self._post(ended.model_dump_json())
             case a.Leave():
                 self._state = None
+            case a.KeepTenure():
+                self.disk.tenure = action.tenure
             case _:
                 self._stop(action, now)
         return None

@@ -1,0 +1,40 @@
+"""Stops that the agent itself begins: each job as its own rule says; pure."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from cloudwhale.agent import course
+from cloudwhale.agent.actions import Action
+from cloudwhale.agent.answers import Answer, turned
+from cloudwhale.agent.seen import Key, StopWish
+from cloudwhale.agent.state import AgentState, Attempt, Phase
+from cloudwhale.model.units import Instant, Seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Landing:
+    """Why the agent itself stops attempts, and the longest grace that it can give them."""
+
+    why: str
+    grace_s: Seconds
+
+
+def land(state: AgentState, keys: Iterable[Key], limit: Landing, now: Instant) -> Answer:
+    """Begin to stop attempts, each as its own rule says."""
+    actions: list[Action] = []
+    for key in tuple(keys):
+        attempt = state.attempts[key]
+        rule = attempt.order.checkpoint
+        wish = StopWish(rule.signal, min(rule.grace_s, max(0.0, limit.grace_s)), limit.why)
+        state, more = turned(state, key, course.stopped(attempt, wish, now, state.agent))
+        actions += more
+    return state, tuple(actions)
+
+
+def stoppable(state: AgentState) -> list[Attempt]:
+    """Return the attempts that a stop would still change."""
+    return [
+        attempt
+        for attempt in state.attempts.values()
+        if attempt.stopping is None and attempt.phase is not Phase.CLOSING
+    ]

@@ -1,0 +1,124 @@
+"""What a rented machine does about its lease, and about a notice that it will be taken; pure.
+
+While the controller is heard, nothing. When it is not, no new order is taken, what runs goes on,
+and with nothing left to do the machine ends itself at once. Jobs are stopped, checkpoint first, so
+that they have landed when the lease is over; then the machine ends whatever is left.
+"""
+
+import math
+from dataclasses import replace
+
+from cloudwhale.agent.actions import KeepTenure, Kill, Leave, Post
+from cloudwhale.agent.answers import Answer
+from cloudwhale.agent.landing import Landing, land, stoppable
+from cloudwhale.agent.seen import Tenure, Warned
+from cloudwhale.agent.state import AgentState, Attempt, Phase
+from cloudwhale.mailbox import documents as d
+from cloudwhale.model.units import Instant, Seconds
+
+WATCHED_S: Seconds = 900.0  # so long a machine that has just booted waits to hear its controller
+SAVING_S: Seconds = 30.0  # from the last word of a job to its checkpoint in the store
+SKEW_S: Seconds = 30.0  # as far as two clocks may differ
+UPLOAD_SHARE = 0.5  # of the time that a notice leaves, for what a job saves last
+
+
+def begun(number: int, away_s: Seconds, now: Instant) -> Tenure:
+    """Return the lease that a machine was launched with: its controller was heard just now."""
+    return Tenure(number, now + min(WATCHED_S, away_s), now + away_s)
+
+
+def renewed(state: AgentState, order: d.LeaseOrder, now: Instant) -> Answer:
+    """Hold to a later lease, or to the same one for longer; an older one changes nothing.
+
+    Its seconds count from when it is read. One that has lain for longer than clocks may differ
+    counts from when it was written: so much less is paid for.
+    """
+    tenure = state.tenure
+    if tenure is None or order.number < tenure.number:
+        return state, ()
+    begins = now - max(0.0, now - order.at - SKEW_S)
+    watched, away = begins + order.watched_s, begins + order.away_s
+    if order.number == tenure.number:
+        watched, away = max(watched, tenure.watched_until), min(away, tenure.away_until)
+    told = Tenure(order.number, min(watched, away), away)
+    return replace(state, tenure=told), (KeepTenure(told),)
+
+
+def refusal(state: AgentState, order: d.StartOrder, now: Instant) -> str:
+    """Say why a rented machine takes no new attempt now; empty when it does."""
+    tenure = state.tenure
+    if state.goes_at is not None:
+        return "the provider takes this machine away"
+    if tenure is None:
+        return ""
+    if now >= tenure.watched_until:
+        return "this machine's lease was not renewed in time: it takes no new orders"
+    if now >= _lands_at(tenure, order):
+        left_s = max(0.0, tenure.away_until - now)
+        return f"this machine's lease ends in {left_s:.0f} s"
+    return ""
+
+
+def warned(state: AgentState, event: Warned, now: Instant) -> Answer:
+    """Tell that the machine will be taken; when it is known when, stop and save at once.
+
+    The machine does not end itself then: it is not billed for what its provider takes.
+    """
+    told = Post(d.Warned(at=now, agent=state.agent, goes_at=event.goes_at, says=event.says))
+    if event.goes_at is None or state.goes_at is not None:
+        return state, (told,)
+    left_s = max(0.0, event.goes_at - now)
+    state = replace(state, goes_at=event.goes_at, attempts={
+        key: replace(one, publish_at=now) if one.phase is Phase.RUNNING else one
+        for key, one in state.attempts.items()
+    })  # fmt: skip
+    keys = [one.key for one in stoppable(state)]
+    state, actions = land(state, keys, Landing(event.says, left_s * UPLOAD_SHARE), now)
+    return state, (told, *actions)
+
+
+def due(state: AgentState, now: Instant) -> Answer:
+    """Do what the lease makes due: stop jobs in time, end the machine when it is over."""
+    tenure = state.tenure
+    if tenure is None or state.left:
+        return state, ()
+    if now >= tenure.away_until:
+        kills = [Kill(one.key, hard=True) for one in state.attempts.values() if _lives(one)]
+        return replace(state, left=True), (*kills, Leave(ends_machine=True))
+    if now >= _quits_at(state, tenure):
+        return replace(state, left=True), (Leave(ends_machine=True),)
+    keys = [one.key for one in stoppable(state) if now >= _lands_at(tenure, one.order)]
+    if not keys:
+        return state, ()
+    grace_s = tenure.away_until - now - SAVING_S
+    why = f"this machine's lease ends in {tenure.away_until - now:.0f} s"
+    return land(state, keys, Landing(why, grace_s), now)
+
+
+def wakes_at(state: AgentState) -> Instant:
+    """Return when the lease makes something due; infinity for a machine that nobody rents."""
+    tenure = state.tenure
+    if tenure is None:
+        return math.inf
+    lands = [_lands_at(tenure, one.order) for one in stoppable(state)]
+    return min(tenure.away_until, _quits_at(state, tenure), *lands)
+
+
+def ends_machine(state: AgentState) -> bool:
+    """Say whether the machine ends with its agent: a rented one does, unless it is restarted."""
+    return state.tenure is not None and state.land_until is None
+
+
+def _quits_at(state: AgentState, tenure: Tenure) -> Instant:
+    """Return when the machine ends because nothing runs and nobody is heard who could order."""
+    if state.attempts or state.goes_at is not None:
+        return math.inf
+    return tenure.watched_until
+
+
+def _lands_at(tenure: Tenure, order: d.StartOrder) -> Instant:
+    return tenure.away_until - order.checkpoint.grace_s - SAVING_S
+
+
+def _lives(attempt: Attempt) -> bool:
+    return attempt.phase in (Phase.STARTING, Phase.RUNNING)
