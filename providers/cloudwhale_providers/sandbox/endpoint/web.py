@@ -1,0 +1,100 @@
+"""HTTP/1.1 on loopback: a thread for each connection, which is kept open."""
+
+import contextlib
+import socket
+import threading
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from cloudwhale_providers.sandbox.endpoint.messages import Answer, Asked
+
+Answering = Callable[[Asked], Answer | None]
+"""None: the connection is closed without an answer."""
+
+
+class Server(ThreadingHTTPServer):
+    """Listens on a free port; asks one function for every answer."""
+
+    daemon_threads = False
+    block_on_close = True
+    request_queue_size = 128  # a hundred agents may come at once
+
+    def __init__(self, answering: Answering, port: int = 0) -> None:
+        self.answering = answering
+        self._open: set[socket.socket] = set()
+        self._turn = threading.Lock()
+        super().__init__(("127.0.0.1", port), Connection)
+
+    def note(self, connection: socket.socket, is_open: bool) -> None:
+        """Remember who is connected, so that closing ends them all."""
+        with self._turn:
+            (self._open.add if is_open else self._open.discard)(connection)
+
+    def hang_up(self) -> None:
+        """Close every connection; their threads end."""
+        with self._turn:
+            for connection in self._open:
+                with contextlib.suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Let a client that went away go; everything else is shown."""
+        import sys
+
+        if not isinstance(sys.exc_info()[1], ConnectionError | BrokenPipeError):
+            super().handle_error(request, client_address)  # type: ignore[arg-type]
+
+
+class Connection(BaseHTTPRequestHandler):
+    """Answers one client for as long as it stays."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    wbufsize = -1  # head and body leave in one piece
+    server: Server
+
+    def setup(self) -> None:
+        """Begin."""
+        super().setup()
+        self.server.note(self.connection, True)
+
+    def finish(self) -> None:
+        """End."""
+        self.server.note(self.connection, False)
+        with contextlib.suppress(ConnectionError):
+            super().finish()
+
+    def log_message(self, format: str, *words: object) -> None:
+        """Say nothing: clients see their answers."""
+
+    def _one(self) -> None:
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        asked = Asked(self.command, self.path, headers, self._body(headers))
+        answer = self.server.answering(asked)
+        if answer is None:
+            self.close_connection = True
+            return
+        whole = isinstance(answer.body, bytes)
+        body = answer.body if isinstance(answer.body, bytes) else b"".join(answer.body)
+        length = answer.length if answer.length is not None and whole else len(body)
+        lines = [f"HTTP/1.1 {answer.status} {self.responses.get(answer.status, ('-',))[0]}"]
+        lines += [f"{name}: {value}" for name, value in answer.headers.items()]
+        if answer.status not in (204, 304):
+            lines.append(f"Content-Length: {length}")
+        self.wfile.write(("\r\n".join(lines) + "\r\n\r\n").encode("latin-1"))
+        if self.command != "HEAD":
+            self.wfile.write(body)
+        self.wfile.flush()
+
+    def _body(self, headers: dict[str, str]) -> bytes:
+        if headers.get("transfer-encoding", "").lower() == "chunked":
+            return b"".join(iter(self._chunk, b""))
+        return self.rfile.read(int(headers.get("content-length") or 0))
+
+    def _chunk(self) -> bytes:
+        size = int(self.rfile.readline().split(b";")[0], 16)
+        chunk = self.rfile.read(size)
+        self.rfile.readline()
+        return chunk
+
+    do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = do_PATCH = _one
