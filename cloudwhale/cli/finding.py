@@ -106,6 +106,6 @@ def _no_job(store: Store, word: str) -> NotFound:
 
 
 def work_is_left(store: Store) -> bool:
-    """Say whether a controller has anything to do."""
+    """Say whether a controller has anything to do: jobs, and machines that are not back yet."""
     counts = store.counts()
-    return any(counts.get(state) for state in WORK)
+    return any(counts.get(state) for state in WORK) or bool(store.rentals())

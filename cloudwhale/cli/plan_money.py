@@ -7,8 +7,9 @@ from cloudwhale.model.units import MicroUsd
 from cloudwhale.reporting.figures import cents, counted, money, span
 
 NEEDS_AN_ACCOUNT = (
-    "No cloud account is set up that cloudwhale could rent with: `run` rents none of this yet, it "
-    "runs on your own machines alone. The prices are real, the machines are not."
+    "No cloud account is set up that cloudwhale could rent with: `run` rents none of this. With "
+    "--sandbox all of it is done on this host, with pretended machines and money; the README says "
+    "how to set an account up. The prices are real."
 )
 
 

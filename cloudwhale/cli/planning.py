@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cloudwhale.cli.exits import Exit
-from cloudwhale.cli.looking import desk_here
+from cloudwhale.cli.looking import desk_here, settings_here
 from cloudwhale.cli.output import Paper, emit, stdout_paper
 from cloudwhale.cli.plan_view import plan_sheet
 from cloudwhale.cli.thinking import Thinking
 from cloudwhale.cli.wishes import Wishes
 from cloudwhale.clock import SystemClock
+from cloudwhale.control.abroad import must_reach
 from cloudwhale.control.desk import Desk
 from cloudwhale.control.intake import JobFile, read_jobs
 from cloudwhale.control.preview import preview
@@ -81,6 +82,7 @@ def plan(paths: Sequence[Path], wishes: Wishes, as_json: bool) -> int:
     now = SystemClock().now()
     sheaves = [read(path, wishes, now) for path in paths]
     has_money = any(sheaf.file.budget is not None for sheaf in sheaves)
+    must_reach(settings_here())
     with desk_here() as desk:
         made = _planned(desk, sheaves, always=has_money)
     if as_json:

@@ -9,13 +9,14 @@ from pathlib import Path
 
 from cloudwhale.cli.exits import Exit
 from cloudwhale.cli.holders import say_who_works
-from cloudwhale.cli.looking import desk_here
+from cloudwhale.cli.looking import desk_here, settings_here
 from cloudwhale.cli.output import emit, say
 from cloudwhale.cli.planning import Sheaf, dry_run, read
 from cloudwhale.cli.refusing import refuse_impossible
 from cloudwhale.cli.spots import in_its_place
 from cloudwhale.cli.wishes import Wishes
 from cloudwhale.clock import SystemClock
+from cloudwhale.control.abroad import must_reach
 from cloudwhale.control.desk import Desk
 from cloudwhale.control.submission import Origin
 from cloudwhale.control.submission import submit as submit_jobs
@@ -59,6 +60,7 @@ def submit(paths: Sequence[Path], wishes: Wishes, as_json: bool) -> int:
     """Queue the jobs of some files; all files are read before the first job is queued."""
     sheaves = [read(path, wishes, SystemClock().now()) for path in paths]
     full = [sheaf for sheaf in sheaves if sheaf.file.specs]
+    must_reach(settings_here())
     with desk_here() as desk:
         for sheaf in full:
             refuse_impossible(dry_run(desk, sheaf), sheaf)

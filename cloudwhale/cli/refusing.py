@@ -47,7 +47,8 @@ def _refusal(job: PreviewJob, made: Preview) -> tuple[type[SpecError], str, str]
                 NothingCanRunIt,
                 f"{job.name} can run on no machine of yours; {says.removeprefix('rents ')} would "
                 f"do, for {short(job.cost or made.cost_usd)}",
-                "No cloud account is set up that it could be rented with.",
+                "No cloud account is set up that it could be rented with. --sandbox tries all on "
+                "this host without one; the README says how to set one up.",
             )
         case _:
             return None

@@ -9,6 +9,7 @@ from cloudwhale.cli.exits import Bug, Exit
 from cloudwhale.cli.finding import work_is_left
 from cloudwhale.cli.interrupts import Interrupts
 from cloudwhale.cli.output import say
+from cloudwhale.control.abroad import must_reach
 from cloudwhale.control.desk import Desk, open_desk
 from cloudwhale.control.host import ControllerHost
 from cloudwhale.model.units import Seconds
@@ -22,6 +23,7 @@ LOOK_EVERY_S: Seconds = 0.5  # whether anything is left to do
 def controller(until_empty: bool) -> int:
     """Work until told to end, or until nothing is left to do."""
     settings = load(Path.cwd())
+    must_reach(settings)
     logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
     host = ControllerHost(settings)
     with Interrupts() as interrupts:

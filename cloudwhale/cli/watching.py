@@ -23,6 +23,7 @@ from cloudwhale.cli.refusing import refuse_impossible
 from cloudwhale.cli.turns import in_turn
 from cloudwhale.cli.view import PlainView, View
 from cloudwhale.cli.wishes import RunOptions
+from cloudwhale.control.abroad import must_reach
 from cloudwhale.control.desk import Desk, open_desk
 from cloudwhale.control.host import ControllerHost, leave_controller_behind
 from cloudwhale.control.previewed import Preview
@@ -38,6 +39,7 @@ class Watch:
     """Holds the controller and the desk while somebody looks; lets go in good order."""
 
     def __init__(self, settings: Settings, as_json: bool) -> None:
+        must_reach(settings)
         self._settings = settings
         self._as_json = as_json
         # With --json standard output belongs to the one document.

@@ -1,11 +1,12 @@
 """What could be rented, as far as the settings allow it, for a plan that changes nothing."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from cloudwhale.model.offer import Offer
 from cloudwhale.model.units import Instant, micro_usd
-from cloudwhale.planning.allowing import Limits, allowed
+from cloudwhale.planning.allowing import Limits, allowed, barred_by
 from cloudwhale.planning.shortlist import shortlist
 from cloudwhale.settings import Settings
 
@@ -33,22 +34,45 @@ NO_SUPPLY = Supply()
 def supply(settings: Settings, now: Instant) -> Supply:
     """Return what could be rented by the catalogue; raise SettingsError for a file that is wrong.
 
-    Looks at no network: prices are as old as the catalogue is. No provider launches these.
+    Looks at no network: prices are as old as the catalogue is. Where clouds are set, what they
+    offer; else what all offer, which nobody here can launch.
     """
     from cloudwhale.control.catalogue import catalogue
 
     known = catalogue(settings, now)
     limits = limits_of(settings)
-    kept = allowed(known.offers, limits)
+    offers = of_clouds(known.offers, settings.clouds)
+    kept = allowed(offers, limits)
     here = {offer.id for offer in kept.offers} if kept.counts else set[str]()
-    barred = [offer for offer in known.offers if offer.id not in here] if kept.counts else []
+    barred = [offer for offer in offers if offer.id not in here] if kept.counts else []
     return Supply(
         offers=shortlist(kept.offers),
         barred=shortlist(barred),
         limits=limits,
         counts=kept.counts,
         notes=known.notes,
+        can_launch=bool(settings.clouds),
     )
+
+
+def of_clouds(offers: Sequence[Offer], clouds: Mapping[str, Mapping[str, Any]]) -> Sequence[Offer]:
+    """Return what some clouds offer in their own regions; all, where none is set."""
+    if not clouds:
+        return offers
+    regions = {name: Limits(regions=_regions(told)) for name, told in clouds.items()}
+    return [
+        offer
+        for offer in offers
+        if offer.provider in regions and not barred_by(offer, regions[offer.provider])
+    ]
+
+
+def _regions(told: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the patterns of regions that a cloud's own table names; what they mean, it checks."""
+    found: object = told.get("regions")
+    if isinstance(found, str):
+        return (found,)
+    return tuple(str(one) for one in found) if isinstance(found, list | tuple) else ()
 
 
 def limits_of(settings: Settings) -> Limits:

@@ -7,6 +7,7 @@ from cloudwhale.model.event import Event
 from cloudwhale.model.job import Job, JobState
 from cloudwhale.model.node import Node
 from cloudwhale.model.plan import Decision, Round
+from cloudwhale.model.rental import Rental
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import Instant
 from cloudwhale.model.value import Value
@@ -90,6 +91,13 @@ class Store(Protocol):
 
     def accounts(self) -> Sequence[Account]:
         """Return every account there ever was, of runs and of projects by month, by payer."""
+        ...
+
+    def rentals(self, payer: str | None = None) -> Sequence[Rental]:
+        """Return the machines that a payer has or had, by id; without one all that are not back.
+
+        Costs no world.
+        """
         ...
 
     def events(self, subject: str, *, after: int = 0) -> Sequence[Told]:

@@ -18,6 +18,22 @@ def settings(home: Path, **fields: object) -> Settings:
     return Settings.model_validate({"home": home, **fields})
 
 
+def test_where_clouds_are_set_only_what_they_offer_counts_and_can_be_launched(
+    tmp_path: Path,
+) -> None:
+    found = supply(settings(tmp_path, clouds={"aws": {}}), NOW)
+    assert {offer.provider for offer in found.offers} == {"aws"}
+    assert found.can_launch
+
+
+def test_a_cloud_offers_in_its_own_regions_alone(tmp_path: Path) -> None:
+    there = {"aws": {"regions": ["us-east-*"]}, "gcp": {"regions": "europe-west4"}}
+    found = supply(settings(tmp_path, clouds=there), NOW)
+    places = {(offer.provider, offer.region) for offer in (*found.offers, *found.barred)}
+    assert ("gcp", "europe-west4") in places
+    assert all(region.startswith("us-east-") for name, region in places if name == "aws")
+
+
 def test_what_another_beats_is_left_out(tmp_path: Path) -> None:
     known = opening.catalogue(settings(tmp_path), NOW).offers
     found = supply(settings(tmp_path), NOW)

@@ -11,6 +11,7 @@ from cloudwhale.model.event import Charged, Event
 from cloudwhale.model.job import Job, JobState
 from cloudwhale.model.node import Node, NodeState
 from cloudwhale.model.plan import Decision, Round
+from cloudwhale.model.rental import Rental, RentalState
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import Instant
 from cloudwhale.model.world import Account, World
@@ -142,6 +143,13 @@ class MemoryStore:
     def accounts(self) -> Sequence[Account]:
         """See Store."""
         return [account for _, account in sorted(self._archive.accounts.items())]
+
+    def rentals(self, payer: str | None = None) -> Sequence[Rental]:
+        """See Store."""
+        known = (rental for _, rental in sorted(self._archive.rentals.items()))
+        if payer is None:
+            return [rental for rental in known if rental.state is not RentalState.RETURNED]
+        return [rental for rental in known if rental.payer == payer]
 
     def events(self, subject: str, *, after: int = 0) -> Sequence[Told]:
         """See Store."""

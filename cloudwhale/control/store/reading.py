@@ -14,6 +14,7 @@ from cloudwhale.model.event import Event
 from cloudwhale.model.job import Job, JobState
 from cloudwhale.model.node import Node, NodeState
 from cloudwhale.model.plan import Decision, Round
+from cloudwhale.model.rental import Rental, RentalState
 from cloudwhale.model.run import Run
 from cloudwhale.model.world import Account
 from cloudwhale.spi.store import JobQuery, Told
@@ -147,6 +148,9 @@ _SPENT = (
     .group_by(t.charges.c.job)
 )
 _ACCOUNTS = select(t.accounts.c.body)
+_RENTALS = select(t.rentals.c.body)
+_OPEN_RENTALS = _RENTALS.where(t.rentals.c.state != RentalState.RETURNED.value)
+_RENTALS_OF = _RENTALS.where(t.rentals.c.payer == bindparam("payer"))
 _SEALED = select(t.secrets.c.name, t.secrets.c.sealed).where(t.secrets.c.run == bindparam("run"))
 _READ_TO = select(t.positions.c.node, t.positions.c.number)
 
@@ -173,6 +177,15 @@ def accounts(connection: Connection) -> Sequence[Account]:
     """See Store."""
     found = [read(Account, text) for (text,) in connection.execute(_ACCOUNTS)]
     return sorted(found, key=lambda account: account.payer)
+
+
+def rentals(connection: Connection, payer: str | None) -> Sequence[Rental]:
+    """See Store."""
+    if payer is None:
+        rows = connection.execute(_OPEN_RENTALS)
+    else:
+        rows = connection.execute(_RENTALS_OF, {"payer": payer})
+    return sorted((read(Rental, text) for (text,) in rows), key=lambda rental: rental.id)
 
 
 def sealed(connection: Connection, run_id: str) -> Mapping[str, bytes]:

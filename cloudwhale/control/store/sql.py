@@ -21,6 +21,7 @@ from cloudwhale.model.event import Event
 from cloudwhale.model.job import Job, JobState
 from cloudwhale.model.node import Node
 from cloudwhale.model.plan import Decision, Round
+from cloudwhale.model.rental import Rental
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import Instant
 from cloudwhale.model.world import Account, World
@@ -216,6 +217,10 @@ class SqlStore:
     def accounts(self) -> Sequence[Account]:
         """See Store."""
         return self._ask(reading.accounts)
+
+    def rentals(self, payer: str | None = None) -> Sequence[Rental]:
+        """See Store."""
+        return self._ask(lambda connection: reading.rentals(connection, payer))
 
     def events(self, subject: str, *, after: int = 0) -> Sequence[Told]:
         """See Store."""

@@ -1,0 +1,45 @@
+"""Settings with which machines could be rented and never meet their controller."""
+
+from pathlib import Path
+
+import pytest
+
+from cloudwhale import plugins
+from cloudwhale.control.abroad import must_reach
+from cloudwhale.settings import Settings
+from cloudwhale.spi.errors import SettingsError
+
+
+def settings(**fields: object) -> Settings:
+    return Settings.model_validate({"home": Path("/nowhere"), **fields})
+
+
+@pytest.fixture(autouse=True)
+def _aws_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plugins, "names", lambda group: ("aws", "local"))
+
+
+@pytest.mark.parametrize("mailbox", ["", "file:///data/mailbox", "memory://"])
+def test_a_mailbox_on_this_host_is_refused_where_machines_are_rented(mailbox: str) -> None:
+    with pytest.raises(SettingsError) as refused:
+        must_reach(settings(clouds={"aws": {}}, mailbox=mailbox))
+    assert "cannot reach the mailbox" in refused.value.says
+    assert "s3://" in refused.value.remedy
+
+
+def test_without_clouds_any_mailbox_will_do() -> None:
+    must_reach(settings(mailbox="file:///data/mailbox"))
+
+
+def test_a_bucket_can_be_reached() -> None:
+    must_reach(settings(clouds={"aws": {}}, mailbox="s3://team/whale"))
+
+
+@pytest.mark.parametrize(("name", "hint"), [("awss", "[clouds.aws]"), ("local", "Installed: aws")])
+def test_a_cloud_that_nobody_provides_is_named_with_those_that_there_are(
+    name: str, hint: str
+) -> None:
+    with pytest.raises(SettingsError) as refused:
+        must_reach(settings(clouds={name: {}}, mailbox="s3://team/whale"))
+    assert f"[clouds.{name}]" in refused.value.says
+    assert hint in refused.value.remedy
