@@ -56,5 +56,6 @@ GONE_CODES = frozenset({"NoSuchEntity", "ResourceNotFoundException", "NoSuchBuck
 
 
 def tags_of(thing: Mapping[str, Any]) -> dict[str, str]:
-    """Return the tags that a description carries; EC2 lists a fleet's and others' alike."""
-    return {str(tag["Key"]): str(tag.get("Value", "")) for tag in thing.get("Tags") or ()}
+    """Return the tags that a description carries; EC2 calls those of interfaces a set."""
+    found: Any = thing.get("Tags") or thing.get("TagSet") or ()
+    return {str(tag["Key"]): str(tag.get("Value", "")) for tag in found}

@@ -29,9 +29,9 @@ ROOT_KEEPS_GIB = 80.0
 """What image, driver, Docker and its layers take of the root disk."""
 MEMORY_SHARE = 0.925  # Karpenter's default, vm-memory-overhead-percent 0.075
 HOURS_A_MONTH = 730
-# EBS price page, gp3 in US regions, per GB and month; EC2 price page, public IPv4 address.
-ROOT_USD_H = micro_usd(f"{ROOT_GIB * 0.08 / HOURS_A_MONTH:.6f}")
-ADDRESS_USD_H = micro_usd("0.005")
+DISK_USD_GIB_MONTH = 0.08  # EBS price page, gp3 in US regions
+ROOT_USD_H = micro_usd(f"{ROOT_GIB * DISK_USD_GIB_MONTH / HOURS_A_MONTH:.6f}")
+ADDRESS_USD_H = micro_usd("0.005")  # EC2 price page, public IPv4 address
 
 EGRESS_USD_GB: Mapping[str, float] = {
     **dict.fromkeys(
