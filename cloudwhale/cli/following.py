@@ -8,6 +8,7 @@ from enum import Enum, auto
 from typing import Protocol
 
 from cloudwhale.cli.exits import Bug
+from cloudwhale.cli.fleet import Fleet
 from cloudwhale.cli.interrupts import Interrupts
 from cloudwhale.cli.view import View
 from cloudwhale.control.desk import Desk
@@ -75,6 +76,7 @@ class Scene:
     run: Run
     jobs: dict[str, Job]
     seen: int
+    fleet: Fleet
 
 
 def scene(store: Store, run: Run, now: Instant) -> Scene:
@@ -83,7 +85,9 @@ def scene(store: Store, run: Run, now: Instant) -> Scene:
     rows = store.jobs(JobQuery(run=run.id))
     # Whatever the world no longer has had ended by then, and ended jobs never change.
     jobs = {job.id: world.jobs.get(job.id, job) for job in reversed(rows)}
-    return Scene(run, jobs, world.version)
+    # Some of these may be newer than the world; what is told of them then is told once more.
+    rentals = {rental.id: rental for rental in store.rentals(run.id)}
+    return Scene(run, jobs, world.version, Fleet(run.id, rentals))
 
 
 @dataclass(slots=True)
@@ -160,10 +164,13 @@ class Follower:
             trouble = str(error)
         self._read_logs(now)
         self._tell(trouble or self._host.trouble)
-        self._view.draw(self._scene.jobs, now)
+        lid = self._scene.fleet.lid(now)
+        if lid:
+            self._view.say(lid)
+        self._view.draw(self._scene.jobs, self._scene.fleet, now)
 
     def _news(self) -> Iterator[e.OfJob]:
-        """Yield what happened to the run's jobs since the last turn."""
+        """Yield what happened to the run's jobs since the last turn; tell of its machines."""
         store = self._desk.store
         while True:
             with _put_off():
@@ -171,8 +178,12 @@ class Follower:
                 told = store.since(self._scene.seen, EVENTS_AT_ONCE) if is_news else ()
             for item in told:
                 event = item.event
-                if isinstance(event, e.OfJob) and event.job in self._scene.jobs:
-                    yield event
+                if isinstance(event, e.OfJob):
+                    if event.job in self._scene.jobs:
+                        yield event
+                else:
+                    for said in self._scene.fleet.take(event):
+                        self._view.rented(said)
                 self._scene.seen = item.seq
             if not told:
                 return
@@ -190,7 +201,10 @@ class Follower:
         self._view.told(job, event)
 
     def _is_over(self) -> bool:
-        return all(job.ended or job.state is JobState.PARKED for job in self._scene.jobs.values())
+        """Say whether every job has ended or is parked, and what was rented for them is back."""
+        scene = self._scene
+        rest = all(job.ended or job.state is JobState.PARKED for job in scene.jobs.values())
+        return rest and not scene.fleet.is_waited_for
 
     def _cancel(self) -> None:
         now = self._desk.clock.now()

@@ -6,12 +6,13 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from cloudwhale.cli.fleet import Fleet, Said
 from cloudwhale.cli.picture import Seen, picture
 from cloudwhale.cli.view import sentence
 from cloudwhale.model import event as e
 from cloudwhale.model.job import Job
 from cloudwhale.model.run import Run
-from cloudwhale.model.units import Instant, MicroUsd, Seconds
+from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.reporting.drawn import STYLES
 from cloudwhale.reporting.figures import clock_time
 from cloudwhale.reporting.sheet import clean
@@ -63,7 +64,15 @@ class LiveView:
             self._console.print(Text.from_ansi(line), soft_wrap=True)
         self._last[job.id] = Text.from_ansi(partial).plain
 
-    def draw(self, jobs: Mapping[str, Job], now: Instant) -> None:
+    def rented(self, said: Said) -> None:
+        """See View: what is as planned shows in the machine's row alone."""
+        self._changed = True
+        if said.weight != "plain":
+            time = (f"{clock_time(said.at)} ", "dim")
+            words = (clean(f"{said.machine} {said.says}"), STYLES[said.weight])
+            self._console.print(Text.assemble(time, words))
+
+    def draw(self, jobs: Mapping[str, Job], fleet: Fleet, now: Instant) -> None:
         """See View."""
         if self._live is None:
             self._live = Live(console=self._console, auto_refresh=False, transient=True)
@@ -72,7 +81,7 @@ class LiveView:
         since_s = abs(now - self._drawn_at)
         if since_s < (REDRAW_SOONEST_S if self._changed else REDRAW_S):
             return
-        seen = Seen(self._run, jobs, self._last, MicroUsd(0), now)
+        seen = Seen(self._run, jobs, self._last, fleet, now)
         self._live.update(picture(seen, self._console.width, self._console.height), refresh=True)
         self._drawn_at, self._changed = now, False
 

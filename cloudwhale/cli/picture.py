@@ -8,18 +8,22 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from cloudwhale.cli.fleet import Fleet
 from cloudwhale.model.job import HOLDS_A_PLACE, Job, JobState
+from cloudwhale.model.rental import Rental, RentalState
 from cloudwhale.model.run import Run
-from cloudwhale.model.units import Instant, MicroUsd
+from cloudwhale.model.units import Instant
 from cloudwhale.reporting.bars import bar, taken
 from cloudwhale.reporting.drawn import NARROW, STYLES
 from cloudwhale.reporting.figures import counted, money, watch
+from cloudwhale.reporting.rented import cost_so_far, machine_words, small
 from cloudwhale.reporting.sentences import array_words, where
-from cloudwhale.reporting.sheet import clean
+from cloudwhale.reporting.sheet import Tone, clean
 from cloudwhale.reporting.tables import MARKS, TONES, counts_line, why
 
 ROWS_MOST = 20
 LINES_BESIDE_ROWS = 7  # two blank lines, the jobs left out, the bar, the foot, the cursor, a spare
+MACHINES_MOST = 6
 BAR_WIDTH = 20
 NAME_WIDTH = 44
 
@@ -32,7 +36,7 @@ class Seen:
     jobs: Mapping[str, Job]
     last_lines: Mapping[str, str]
     """The newest line of each job's output, as plain text."""
-    spent: MicroUsd
+    fleet: Fleet
     now: Instant
 
 
@@ -40,14 +44,58 @@ def picture(seen: Seen, width: int, height: int) -> RenderableType:
     """Draw a run; never taller or wider than the terminal."""
     if len(seen.jobs) == 1:
         return _one(seen)
-    room = max(1, min(ROWS_MOST, height - LINES_BESIDE_ROWS))
+    machines = machine_rows(seen)
+    room = max(1, min(ROWS_MOST, height - LINES_BESIDE_ROWS - len(machines)))
     shown = rows_shown(list(seen.jobs.values()), room)
     parts: list[RenderableType] = [Text(""), _rows(shown, seen, arrays=width >= NARROW)]
     left_out = len(seen.jobs) - len(shown)
     if left_out:
         parts.append(Text(f"  and {counted(left_out, 'job')} more", "dim"))
+    if machines and len(shown) + len(machines) + LINES_BESIDE_ROWS <= height:
+        parts += machines
     parts += [_progress(seen), _foot(seen)]
     return Group(*parts)
+
+
+def machine_rows(seen: Seen) -> list[Text]:
+    """Return a blank line and one for each rented machine that is not back; empty without any."""
+    there = sorted(seen.fleet.there.values(), key=lambda rental: rental.id)
+    if not there:
+        return []
+    rows = [_machine(rental, seen.now) for rental in there[:MACHINES_MOST]]
+    more = there[MACHINES_MOST:]
+    if more:
+        rows.append(Text(f"  and {counted(len(more), 'machine')} more", "dim"))
+    return [Text(""), *rows]
+
+
+def _machine(rental: Rental, now: Instant) -> Text:
+    tone = _MACHINE_TONES.get(rental.state, "plain")
+    return Text.assemble(
+        (f"{_MACHINE_MARKS.get(rental.state, '◌')} ", STYLES[tone]),
+        (rental.id, "bold"), "  ", (rental.state.value, STYLES[tone]), "  ",
+        (f"{small(cost_so_far(rental, now))} so far  ", ""),
+        (machine_words(rental, now), "dim"),
+        no_wrap=True, overflow="ellipsis",
+    )  # fmt: skip
+
+
+_MACHINE_TONES: Mapping[RentalState, Tone] = {
+    RentalState.READY: "good",
+    RentalState.BOOTING: "busy",
+    RentalState.REQUESTED: "busy",
+    RentalState.RESERVED: "busy",
+    RentalState.DRAINING: "warn",
+    RentalState.LOST: "bad",
+    RentalState.NEEDS_ATTENTION: "bad",
+}
+
+_MACHINE_MARKS: Mapping[RentalState, str] = {
+    RentalState.READY: "▣",
+    RentalState.DRAINING: "↩",
+    RentalState.LOST: "✗",
+    RentalState.NEEDS_ATTENTION: "■",
+}
 
 
 def rows_shown(jobs: Sequence[Job], room: int) -> list[Job]:
@@ -79,7 +127,7 @@ def _one(seen: Seen) -> RenderableType:
     said = clean(why(job, seen.now))
     if said:
         parts.append(Text(f"  {said}", "dim", no_wrap=True, overflow="ellipsis"))
-    parts.append(_foot(seen))
+    parts += [*machine_rows(seen), _foot(seen)]
     return Group(*parts)
 
 
@@ -134,7 +182,9 @@ def _progress(seen: Seen) -> Text:
 
 def _foot(seen: Seen) -> Text:
     bound = f" of {money(seen.run.budget)}" if seen.run.budget is not None else ""
+    spent, reserved = small(seen.fleet.spent(seen.now)), seen.fleet.reserved
+    aside = f", {small(reserved)} reserved" if reserved else ""
     return Text(
-        f"{seen.run.id}  spent {money(seen.spent)}{bound}  Ctrl-C: detach or stop",
+        f"{seen.run.id}  spent {spent}{bound}{aside}  Ctrl-C: detach or stop",
         "dim", no_wrap=True, overflow="ellipsis",
     )  # fmt: skip

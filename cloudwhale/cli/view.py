@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol, TextIO
 
+from cloudwhale.cli.fleet import Fleet, Said
 from cloudwhale.model import event as e
 from cloudwhale.model.job import Job
 from cloudwhale.model.units import Instant
@@ -22,7 +23,11 @@ class View(Protocol):
         """Show finished lines of a job's output; `partial` is the one still being written."""
         ...
 
-    def draw(self, jobs: Mapping[str, Job], now: Instant) -> None:
+    def rented(self, said: Said) -> None:
+        """Show that something happened to a rented machine."""
+        ...
+
+    def draw(self, jobs: Mapping[str, Job], fleet: Fleet, now: Instant) -> None:
         """Show how things stand; called about ten times a second."""
         ...
 
@@ -53,7 +58,11 @@ class PlainView:
         prefix = f"{job.id} | " if self._several else ""
         self._write([prefix + line for line in lines])
 
-    def draw(self, jobs: Mapping[str, Job], now: Instant) -> None:
+    def rented(self, said: Said) -> None:
+        """See View."""
+        self._write([clean(f"{clock_time(said.at)} {said.machine} {said.says}")])
+
+    def draw(self, jobs: Mapping[str, Job], fleet: Fleet, now: Instant) -> None:
         """See View: everything is shown when it happens."""
 
     def say(self, text: str) -> None:

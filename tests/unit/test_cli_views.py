@@ -3,9 +3,11 @@
 import io
 
 import pytest
+from clouding import an_offer
 from makers import a_job, a_spec, placed
 from rich.console import Console
 
+from cloudwhale.cli.fleet import Fleet
 from cloudwhale.cli.live_view import LiveView
 from cloudwhale.cli.picture import Seen, picture, rows_shown
 from cloudwhale.cli.plan_keys import plan_keys
@@ -14,12 +16,14 @@ from cloudwhale.control.preview import Preview, PreviewJob
 from cloudwhale.model import event as e
 from cloudwhale.model.job import Job, JobState
 from cloudwhale.model.reason import Code, Reason
+from cloudwhale.model.rental import Lease, Rental, RentalState
 from cloudwhale.model.run import Run
-from cloudwhale.model.units import MicroUsd, micro_usd
+from cloudwhale.model.units import NOTHING, micro_usd
 from cloudwhale.planning.durations import Expected
 from cloudwhale.reporting.sheet import plain_lines
 
 RUN = Run(id="run-1", opened_at=0.0, user="", folder="/", budget=micro_usd(50))
+NO_FLEET = Fleet(RUN.id)
 WAITS = Reason(code=Code.NO_ROOM_NOW, says="needs 2 CPUs, 1 is free on host; " * 4)
 
 
@@ -31,8 +35,8 @@ def done(name: str) -> Job:
     return placed(a_job(name)).but(state=JobState.COMPLETED, started_at=0.0, ended_at=5.0)
 
 
-def seen(*jobs: Job, lines: dict[str, str] | None = None) -> Seen:
-    return Seen(RUN, {job.id: job for job in jobs}, lines or {}, MicroUsd(0), 65.0)
+def seen(*jobs: Job, lines: dict[str, str] | None = None, fleet: Fleet | None = None) -> Seen:
+    return Seen(RUN, {job.id: job for job in jobs}, lines or {}, fleet or Fleet(RUN.id), 65.0)
 
 
 def drawn(what: Seen, width: int = 80, height: int = 24) -> list[str]:
@@ -83,6 +87,49 @@ def test_jobs_that_are_not_shown_are_counted() -> None:
     assert any("0 of 100 jobs ended" in line for line in lines)
 
 
+def a_rental(name: str = "rent-1-1", state: RentalState = RentalState.READY) -> Rental:
+    lease = Lease(number=1, watched_until=900.0, away_until=1000.0, stop_at=1120.0)
+    return Rental(
+        id=name, node=name, payer=RUN.id, offer="big", lease=lease, reserved=micro_usd(2),
+        taken=an_offer(), jobs={"a-1": "default"}, state=state, requested_at=5.0, reserved_at=5.0,
+    )  # fmt: skip
+
+
+def a_fleet(*rentals: Rental) -> Fleet:
+    return Fleet(RUN.id, {rental.id: rental for rental in rentals})
+
+
+@pytest.mark.parametrize("width", [80, 140])
+@pytest.mark.parametrize("height", [8, 12, 24])
+def test_a_picture_with_machines_fits_the_terminal(width: int, height: int) -> None:
+    jobs = [running("a-1"), *(a_job(f"w-{number}") for number in range(30))]
+    fleet = a_fleet(*(a_rental(f"rent-{number}") for number in range(20)))
+    lines = drawn(seen(*jobs, fleet=fleet), width, height)
+    assert len(lines) < height
+    assert max(map(len, lines)) <= width
+
+
+def test_a_machine_s_row_says_what_it_is_and_what_it_has_cost() -> None:
+    lines = drawn(seen(running("a-1"), running("b-1"), fleet=a_fleet(a_rental())), width=140)
+    (row,) = [line for line in lines if "rent-1-1" in line]
+    assert "ready" in row and "cloud big on-demand in r-a" in row
+    assert "0.06 USD so far" in row  # a minute at 3.60 USD an hour
+    assert "spent 0.06 USD of 50.00 USD, 2.00 USD reserved" in lines[-1]
+
+
+def test_one_job_has_its_machine_below_it() -> None:
+    booting = a_rental(state=RentalState.BOOTING)
+    lines = drawn(seen(running("a-1"), fleet=a_fleet(booting)))
+    assert any("rent-1-1  booting" in line and "of about 20 s" in line for line in lines)
+
+
+def test_of_machines_that_are_back_only_the_money_is_left() -> None:
+    back = a_rental(state=RentalState.RETURNED).but(spent=micro_usd("0.50"), reserved=NOTHING)
+    lines = drawn(seen(running("a-1"), running("b-1"), fleet=a_fleet(back)))
+    assert not any("rent-1-1" in line for line in lines)
+    assert "spent 0.50 USD of 50.00 USD  Ctrl-C" in lines[-1]
+
+
 class Terminal:
     """A live view on a terminal that remembers."""
 
@@ -97,9 +144,9 @@ class Terminal:
 def test_a_single_job_streams_its_lines_above_the_picture() -> None:
     terminal = Terminal(several=False)
     job = running("a-1")
-    terminal.view.draw({job.id: job}, 1.0)
+    terminal.view.draw({job.id: job}, NO_FLEET, 1.0)
     terminal.view.logged(job, ["loss 0.1", "\x1b[31mred\x1b[0m"], " 45 %")
-    terminal.view.draw({job.id: job}, 2.0)
+    terminal.view.draw({job.id: job}, NO_FLEET, 2.0)
     terminal.view.rest()
     said = terminal.out.getvalue()
     assert "loss 0.1" in said
@@ -122,7 +169,7 @@ def test_a_view_that_rested_can_be_drawn_again() -> None:
     terminal = Terminal(several=False)
     job = running("a-1")
     for now in (1.0, 9.0):
-        terminal.view.draw({job.id: job}, now)
+        terminal.view.draw({job.id: job}, NO_FLEET, now)
         terminal.view.rest()
     assert terminal.out.getvalue().count("a-1") >= 2
 

@@ -1,0 +1,92 @@
+"""The machines that a run rents, kept current by events while somebody follows it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from cloudwhale.model import event as e
+from cloudwhale.model.rental import Rental, RentalState
+from cloudwhale.model.units import Instant, MicroUsd, Seconds
+from cloudwhale.reporting.rented import lid_words, moved_words, noted_words, spent_so_far
+
+Weight = Literal["plain", "warn", "bad"]
+"""How much a sentence matters."""
+
+_WARNS = frozenset({RentalState.LOST})
+_BAD = frozenset({RentalState.NEEDS_ATTENTION})
+NOT_WAITED_FOR = frozenset({RentalState.RETURNED, RentalState.NEEDS_ATTENTION})
+"""A follower ends though a machine is so: it is back, or nobody knows when it will be."""
+LONGER_S: Seconds = 60.0  # what is shown to the minute is not said anew for less
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Something to tell of one machine."""
+
+    machine: str
+    says: str
+    at: Instant
+    weight: Weight = "plain"
+
+
+@dataclass(slots=True)
+class Fleet:
+    """A run's rented machines as they were after an event."""
+
+    run: str
+    rentals: dict[str, Rental] = field(default_factory=dict[str, Rental])
+    """By id; those that are back too, for what they have cost."""
+    _until: Instant = 0.0
+    """Until when it was said to go on by itself."""
+
+    def take(self, event: e.Event) -> list[Said]:
+        """Take an event in; return what is to be told of it."""
+        match event:
+            case e.RentalChanged() if event.rental.payer == self.run:
+                return [*self._moved(event.rental, event.at)]
+            case e.Noted() if event.subject in self.rentals:
+                says = noted_words(event)
+                return [] if says is None else [Said(event.subject, says, event.at, "warn")]
+            case _:
+                return []
+
+    def _moved(self, rental: Rental, at: Instant) -> Iterable[Said]:
+        before = self.rentals.get(rental.id)
+        self.rentals[rental.id] = rental
+        says = moved_words(before, rental, at)
+        if says is not None:
+            state = rental.state
+            weight: Weight = "bad" if state in _BAD else "warn" if state in _WARNS else "plain"
+            yield Said(rental.id, says, at, weight)
+
+    def lid(self, now: Instant) -> str:
+        """Say once, and when it is for longer, that nobody need watch; empty in between."""
+        says = lid_words(self.rentals.values(), now)
+        until = max((one.lease.away_until for one in self.there.values()), default=0.0)
+        if not says or until <= self._until + LONGER_S:
+            return ""
+        self._until = until
+        return says
+
+    @property
+    def there(self) -> Mapping[str, Rental]:
+        """Return the machines that are not back."""
+        return {
+            name: rental
+            for name, rental in self.rentals.items()
+            if rental.state is not RentalState.RETURNED
+        }
+
+    @property
+    def is_waited_for(self) -> bool:
+        """Say whether a machine will be back soon, and what it cost is not known yet."""
+        return any(rental.state not in NOT_WAITED_FOR for rental in self.rentals.values())
+
+    @property
+    def reserved(self) -> MicroUsd:
+        """Return what is set aside for machines that are not back."""
+        return MicroUsd(sum(rental.reserved for rental in self.there.values()))
+
+    def spent(self, now: Instant) -> MicroUsd:
+        """Return what all of them have cost by now."""
+        return spent_so_far(self.rentals, now)
