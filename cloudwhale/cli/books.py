@@ -1,11 +1,13 @@
 """What is known of the machines that some jobs are on, or were: those that went back too."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
-from cloudwhale.model.event import RentalChanged
+from cloudwhale.model import event as e
+from cloudwhale.model import plan as p
 from cloudwhale.model.job import Job
 from cloudwhale.model.rental import Rental
-from cloudwhale.reporting.receipt import Books
+from cloudwhale.model.units import NOTHING, MicroUsd
+from cloudwhale.reporting.receipt import Bill, Books
 from cloudwhale.spi.store import Store
 
 
@@ -15,10 +17,16 @@ def books_of(store: Store, jobs: Iterable[Job], run: str | None = None) -> Books
     Nothing is read of what is owned, but the list of nodes.
     """
     nodes = {node.id: node for node in store.nodes()}
+    rentals = _rentals(store, jobs, {name for name, node in nodes.items() if node.owned})
+    if run is None:
+        return Books(nodes=nodes, rentals=rentals)
+    bills = [_bill(store, rental) for rental in store.rentals(run)]
     return Books(
-        spent={} if run is None else store.spent(run),
+        spent=store.spent(run),
         nodes=nodes,
-        rentals=_rentals(store, jobs, {name for name, node in nodes.items() if node.owned}),
+        rentals=rentals,
+        bills=tuple(bills),
+        one_each=_one_each(store, bills),
     )
 
 
@@ -27,6 +35,49 @@ def _rentals(store: Store, jobs: Iterable[Job], owned: set[str]) -> Mapping[str,
     found: dict[str, Rental] = {}
     for name in sorted(places - owned):  # a rental has the name of its node
         for told in store.events(name):
-            if isinstance(told.event, RentalChanged):
+            if isinstance(told.event, e.RentalChanged):
                 found[name] = told.event.rental
     return found
+
+
+def _bill(store: Store, rental: Rental) -> Bill:
+    """Return what was charged and freed for a machine."""
+    charges: dict[str, MicroUsd] = {}
+    released = NOTHING
+    for told in store.events(rental.id):
+        match told.event:
+            case e.Charged(job=str(job), amount=amount):
+                charges[job] = MicroUsd(charges.get(job, NOTHING) + amount)
+            case e.Released(amount=amount):
+                released = MicroUsd(released + amount)
+            case _:
+                pass
+    return Bill(rental, charges, released)
+
+
+def _one_each(store: Store, bills: Sequence[Bill]) -> MicroUsd | None:
+    """Return what a machine for each job alone was expected to cost, as the rounds have it.
+
+    Each round that rented counts once: a machine that takes the place of one that was taken away
+    would have had to be replaced too. None where one of the rounds has not worked it out.
+    """
+    rounds: set[int] = set()
+    total = NOTHING
+    for bill in bills:
+        rental = bill.rental
+        first = next(iter(rental.jobs), None)
+        for stored, _ in store.rounds(first) if first is not None else ():
+            if stored.number in rounds or not _rents(stored.plan, rental.id):
+                continue
+            rounds.add(stored.number)
+            for tender in stored.plan.tenders:
+                if tender.payer != rental.payer:
+                    continue
+                if tender.one_each is None:
+                    return None
+                total = MicroUsd(total + tender.one_each)
+    return total if rounds else None
+
+
+def _rents(plan: p.Plan, rental: str) -> bool:
+    return any(isinstance(step, p.Rent) and step.rental.id == rental for step in plan.steps)

@@ -40,6 +40,34 @@ class JobReceipt(Value):
     interruptions: int
 
 
+class MachineReceipt(Value):
+    """What one rented machine of a run cost."""
+
+    id: str
+    state: str
+    provider: str
+    type: str
+    market: str
+    region: str
+    zone: str
+    price_usd_h: Decimal | None
+    """As it was billed, without disk and address; None: nobody knows."""
+    billed_s: float
+    """From when its bill began to when it ended, or until now; 0 when there is none."""
+    started_at: str | None
+    ended_at: str | None
+    spent_usd: Decimal
+    """Charged, once it is back; until then what would be by now."""
+    reserved_usd: Decimal
+    """Set aside for it now."""
+    released_usd: Decimal
+    """Of what was set aside for it, what it did not need."""
+    on_demand_usd: Decimal | None
+    """What the same time would have cost on demand; None: nobody knows."""
+    jobs: dict[str, Decimal]
+    """What each job paid of it, by id."""
+
+
 class RunReceipt(Value):
     """What a run cost."""
 
@@ -49,3 +77,12 @@ class RunReceipt(Value):
     budget_usd: Decimal | None
     lost_work_s: float
     interruptions: int
+    reserved_usd: Decimal = Decimal(0)
+    """Set aside now, for machines that are not back."""
+    released_usd: Decimal = Decimal(0)
+    """Was set aside, and was not needed."""
+    saved_usd: Decimal | None = None
+    """Against the same machines on demand; None while no price to compare with is known."""
+    one_each_usd: Decimal | None = None
+    """What the cheapest machine for each job alone was expected to cost when it was rented for."""
+    machines: tuple[MachineReceipt, ...] = ()

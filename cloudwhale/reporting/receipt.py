@@ -8,10 +8,22 @@ from typing import Any
 from cloudwhale.clock import iso
 from cloudwhale.model.job import Job
 from cloudwhale.model.node import Node
-from cloudwhale.model.receipt import JobReceipt, RunReceipt
+from cloudwhale.model.receipt import JobReceipt, MachineReceipt, RunReceipt
 from cloudwhale.model.rental import Rental
 from cloudwhale.model.run import Run
-from cloudwhale.model.units import Instant, MicroUsd, Seconds, usd
+from cloudwhale.model.units import NOTHING, Instant, MicroUsd, Seconds, usd
+from cloudwhale.planning import ledger
+from cloudwhale.reporting.rented import cost_so_far
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """A machine that a run has or had, and the money that moved for it."""
+
+    rental: Rental
+    charges: Mapping[str, MicroUsd] = field(default_factory=dict[str, MicroUsd])
+    """By job."""
+    released: MicroUsd = NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +35,10 @@ class Books:
     nodes: Mapping[str, Node] = field(default_factory=dict[str, Node])
     rentals: Mapping[str, Rental] = field(default_factory=dict[str, Rental])
     """Rented machines by the names of their nodes, those that went back too."""
+    bills: tuple[Bill, ...] = ()
+    """Of all machines of a run."""
+    one_each: MicroUsd | None = None
+    """What the cheapest machine for each job alone was expected to cost; None: nobody knows."""
 
 
 NO_BOOKS = Books()
@@ -53,7 +69,7 @@ def job_receipt(job: Job, now: Instant, books: Books = NO_BOOKS) -> JobReceipt:
         spent_usd=usd(spent),
         reserved_usd=usd(MicroUsd(0)),  # a machine is reserved by its payer, the run, as a whole
         budget_usd=usd(job.spec.budget) if job.spec.budget is not None else None,
-        saved_usd=None,
+        saved_usd=_saved(books.bills, job.id, now),
         wasted_usd=usd(wasted(job, spent)),
         submitted_at=iso(job.submitted_at),
         started_at=iso(job.first_started_at),
@@ -98,7 +114,77 @@ def run_receipt(run: Run, jobs: Sequence[Job], now: Instant, books: Books = NO_B
         budget_usd=usd(run.budget) if run.budget is not None else None,
         lost_work_s=round(sum(job.lost_s for job in jobs), 3),
         interruptions=sum(job.interruptions for job in jobs),
+        reserved_usd=usd(MicroUsd(sum(bill.rental.reserved for bill in books.bills))),
+        released_usd=usd(MicroUsd(sum(bill.released for bill in books.bills))),
+        saved_usd=_saved(books.bills, None, now),
+        one_each_usd=None if books.one_each is None else usd(books.one_each),
+        machines=tuple(machine_receipt(bill, now) for bill in books.bills),
     )
+
+
+def machine_receipt(bill: Bill, now: Instant) -> MachineReceipt:
+    """Return one machine's line."""
+    rental = bill.rental
+    offer, since = rental.taken, rental.requested_at
+    price = rental.price_usd_h
+    if price is None and offer is not None:
+        price = offer.price_usd_h
+    until = now if rental.ended_at is None else rental.ended_at
+    on_demand = _on_demand(rental, now)
+    return MachineReceipt(
+        id=rental.id,
+        state=rental.state.value,
+        provider=offer.provider if offer else "",
+        type=(offer.type or offer.id) if offer else rental.offer,
+        market=offer.market if offer else "",
+        region=offer.region if offer else "",
+        zone=offer.zone if offer else "",
+        price_usd_h=None if price is None else usd(price),
+        billed_s=0.0 if since is None else round(max(0.0, until - since), 3),
+        started_at=iso(since),
+        ended_at=iso(rental.ended_at),
+        spent_usd=usd(cost_so_far(rental, now)),
+        reserved_usd=usd(rental.reserved),
+        released_usd=usd(bill.released),
+        on_demand_usd=None if on_demand is None else usd(on_demand),
+        jobs={job: usd(amount) for job, amount in sorted(bill.charges.items())},
+    )
+
+
+def _on_demand(rental: Rental, now: Instant) -> MicroUsd | None:
+    """Return what a machine's time would have cost on demand.
+
+    The cap of a spot offer is the price of the same machine on demand: nobody is charged more.
+    """
+    offer, since = rental.taken, rental.requested_at
+    if offer is None or since is None:
+        return None if offer is None else NOTHING
+    if offer.market == "on-demand":
+        return cost_so_far(rental, now)
+    until = now if rental.ended_at is None else rental.ended_at
+    if offer.most_usd_h is None:
+        return None
+    return ledger.accrued(
+        offer.most_usd_h, until - since, step_s=offer.billing_step_s,
+        least_s=offer.billing_least_s,
+    )  # fmt: skip
+
+
+def _saved(bills: Sequence[Bill], job: str | None, now: Instant) -> Decimal | None:
+    """Return what a job, or all of them, paid less than on demand; None where nobody knows."""
+    saved = 0
+    found = False
+    for bill in bills:
+        on_demand, spent = _on_demand(bill.rental, now), cost_so_far(bill.rental, now)
+        paid = spent if job is None else bill.charges.get(job)
+        if paid is None:
+            continue
+        if on_demand is None:
+            return None
+        found = True
+        # Each pays a part of the machine, and saves the same part.
+        saved += int((on_demand - spent) * Decimal(paid) / Decimal(spent)) if spent else 0
+    return usd(MicroUsd(saved)) if found else None
 
 
 def job_keys(receipt: JobReceipt) -> dict[str, Any]:

@@ -24,9 +24,9 @@ def offer_words(offer: Offer) -> str:
     return f"{offer.provider} {offer.type or offer.id} {offer.market} in {offer.zone}"
 
 
-def small(amount: MicroUsd) -> str:
+def small(amount: MicroUsd | Decimal) -> str:
     """Return an amount with its unit, in cents; less than one as hundredths of a cent."""
-    exact = usd(amount)
+    exact = amount if isinstance(amount, Decimal) else usd(amount)
     if 0 < exact < SMALL:
         return f"{max(SMALL_STEP, exact.quantize(SMALL_STEP))} USD"
     return f"{cents(amount)} USD"

@@ -5,8 +5,8 @@ from decimal import Decimal
 
 from cloudwhale.model.job import ENDED, Job, JobState, Wish
 from cloudwhale.model.reason import Code
-from cloudwhale.model.receipt import JobReceipt, RunReceipt
-from cloudwhale.model.rental import Rental
+from cloudwhale.model.receipt import JobReceipt, MachineReceipt, RunReceipt
+from cloudwhale.model.rental import Rental, RentalState
 from cloudwhale.model.units import Instant
 from cloudwhale.reporting.figures import (
     NOTHING,
@@ -19,6 +19,7 @@ from cloudwhale.reporting.figures import (
     watch,
 )
 from cloudwhale.reporting.receipt import waited_s
+from cloudwhale.reporting.rented import small
 from cloudwhale.reporting.sentences import array_words, gave_way, where
 from cloudwhale.reporting.sheet import Cell, Column, Sheet, Tone, cells
 from cloudwhale.spi.provider import Check
@@ -204,18 +205,24 @@ MACHINES_MOST = 10
 
 
 def _machines(receipt: RunReceipt) -> list[str]:
-    """Say what was rented: provider, market, zone and price of each machine, and what it cost."""
-    spent: dict[str, Decimal] = {}
-    told: dict[str, str] = {}
-    for job in receipt.jobs:
-        if job.node is None or job.market in (None, "local"):
-            continue
-        spent[job.node] = spent.get(job.node, Decimal(0)) + job.spent_usd
-        price = "" if job.price_usd_h is None else f", {cents(job.price_usd_h)} USD an hour"
-        told[job.node] = f"{job.provider} {job.market} in {job.zone}{price}"
-    lines = [f"{name}: {told[name]}, its jobs paid {cents(spent[name])} USD" for name in told]
+    """Say what was rented: provider, market, zone, price, how long, what it cost and whom."""
+    lines = [_machine_line(machine) for machine in receipt.machines]
     more = len(lines) - MACHINES_MOST
     return lines[:MACHINES_MOST] + ([f"and {counted(more, 'machine')} more"] if more > 0 else [])
+
+
+def _machine_line(machine: MachineReceipt) -> str:
+    what = f"{machine.provider} {machine.type} {machine.market} in {machine.zone}"
+    if machine.started_at is None:
+        return f"{machine.id}: {what}, never came"
+    price = "" if machine.price_usd_h is None else f" at {cents(machine.price_usd_h)} USD an hour"
+    each = ", ".join(f"{job} {small(paid)}" for job, paid in machine.jobs.items())
+    paid = f": {each}" if len(machine.jobs) > 1 else ""
+    state = "" if machine.state == RentalState.RETURNED else f", {machine.state}"
+    return (
+        f"{machine.id}: {what}{price}, {span(machine.billed_s)} for "
+        f"{small(machine.spent_usd)}{paid}{state}"
+    )
 
 
 def _asides(jobs: Sequence[JobReceipt]) -> list[str]:
@@ -257,12 +264,28 @@ def _total(receipt: RunReceipt) -> str:
         f"{done} of {counted(len(receipt.jobs), 'job')} completed",
         f"spent {money(receipt.spent_usd)}{bound}{rented}",
     ]
+    if receipt.released_usd:
+        parts.append(f"{small(receipt.released_usd)} of what was reserved were not needed")
+    if receipt.reserved_usd:
+        parts.append(f"{small(receipt.reserved_usd)} are reserved still")
+    parts += _less(receipt)
     if receipt.interruptions or receipt.lost_work_s:
         parts.append(
             f"{counted(receipt.interruptions, 'interruption')}, "
             f"{span(receipt.lost_work_s)} of work lost"
         )
     return ", ".join(parts) + "."
+
+
+def _less(receipt: RunReceipt) -> list[str]:
+    """Say what the machines cost less than what others would have."""
+    compared: list[str] = []
+    if receipt.saved_usd:
+        compared.append(f"{small(receipt.saved_usd)} less than on demand")
+    alone = receipt.one_each_usd
+    if alone is not None and alone > receipt.spent_usd > 0:
+        compared.append(f"{small(alone - receipt.spent_usd)} less than a machine for each job")
+    return compared
 
 
 def counts_line(counts: Mapping[JobState, int]) -> str:

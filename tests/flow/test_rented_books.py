@@ -7,7 +7,9 @@ from clouding import a_cloudy_stage, settles
 from staging import jobs_of
 
 from cloudwhale.cli.books import books_of
+from cloudwhale.model import event as e
 from cloudwhale.model.rental import RentalState
+from cloudwhale.model.units import MicroUsd, usd
 from cloudwhale.reporting.receipt import job_keys, job_receipt, run_receipt
 from cloudwhale.reporting.sheet import plain_lines
 from cloudwhale.reporting.tables import jobs_sheet, receipt_sheet
@@ -48,8 +50,30 @@ def test_the_receipt_of_a_run_names_each_machine_with_what_was_paid_there(stage:
     receipt = run_receipt(run, jobs, 1e6, books_of(store, jobs, run.id))
     lines = plain_lines(receipt_sheet(receipt))
     (line,) = [line for line in lines if "3.60 USD an hour" in line]
-    assert "cloud on-demand in r-a" in line
-    assert f"its jobs paid {receipt.spent_usd:.2f} USD" in line
+    assert "cloud big on-demand in r-a" in line
+    assert line.endswith(f"for {receipt.spent_usd:.2f} USD")
+    assert "of what was reserved were not needed" in lines[-1]
+
+
+def test_the_machines_of_a_receipt_add_up_to_what_the_run_has_spent(stage: Stage) -> None:
+    store = stage.scenery.store
+    jobs = list(jobs_of(stage).values())
+    run = store.run("run-1")
+    assert run is not None
+    receipt = run_receipt(run, jobs, 1e6, books_of(store, jobs, run.id))
+    (machine,) = receipt.machines
+    assert machine.state == "returned" and machine.started_at is not None
+    assert machine.spent_usd == receipt.spent_usd == sum(machine.jobs.values())
+    assert receipt.reserved_usd == 0
+    set_aside = [
+        told.event.amount
+        for told in store.events(machine.id)
+        if isinstance(told.event, e.Reserved)
+    ]  # fmt: skip
+    assert receipt.spent_usd + receipt.released_usd == usd(MicroUsd(sum(set_aside)))
+    assert receipt.saved_usd == 0  # it was on demand
+    # It was rented by the policy that gives each job a machine of its own.
+    assert receipt.one_each_usd is None or receipt.one_each_usd >= receipt.spent_usd
 
 
 def test_a_list_of_jobs_says_what_kind_of_machine_each_is_on(stage: Stage) -> None:

@@ -5,14 +5,26 @@ from datetime import datetime
 from decimal import Decimal
 
 import pytest
+from clouding import an_offer
 from makers import a_job, a_node, placed
 
 from cloudwhale.cli.output import emit
 from cloudwhale.model.job import JobState
 from cloudwhale.model.reason import Code, Reason
+from cloudwhale.model.rental import Lease, Rental, RentalState
 from cloudwhale.model.run import Run
-from cloudwhale.model.units import micro_usd
-from cloudwhale.reporting.receipt import Books, job_keys, job_receipt, run_keys, run_receipt
+from cloudwhale.model.units import NOTHING, micro_usd
+from cloudwhale.reporting.receipt import (
+    Bill,
+    Books,
+    job_keys,
+    job_receipt,
+    machine_receipt,
+    run_keys,
+    run_receipt,
+)
+from cloudwhale.reporting.sheet import plain_lines
+from cloudwhale.reporting.tables import receipt_sheet
 
 KEYS = (
     "id name project state reason attempt node devices provider market region zone price_usd_h "
@@ -68,8 +80,60 @@ def test_a_run_adds_up_its_jobs() -> None:
     assert receipt.spent_usd == Decimal("3.5")
     assert (receipt.lost_work_s, receipt.interruptions) == (3.5, 1)
     assert list(run_keys(receipt)) == [
-        "run", "jobs", "spent_usd", "budget_usd", "lost_work_s", "interruptions",
+        "run", "jobs", "spent_usd", "budget_usd", "lost_work_s", "interruptions", "reserved_usd",
+        "released_usd", "saved_usd", "one_each_usd", "machines",
     ]  # fmt: skip
+
+
+LEASE = Lease(number=1, watched_until=900.0, away_until=5000.0, stop_at=5120.0)
+SPOT = Rental(
+    id="rent-1", node="rent-1", payer="run-1", offer="g5-spot", lease=LEASE,
+    reserved=NOTHING, spent=micro_usd("0.4"), state=RentalState.RETURNED,
+    taken=an_offer(
+        "g5-spot", type="g5.xlarge", market="spot", price_usd_h=micro_usd("0.4"),
+        cap_usd_h=micro_usd("1.2"),
+    ),
+    jobs={"a": "default", "b": "default"}, requested_at=100.0, ended_at=3700.0,
+)  # fmt: skip
+BILL = Bill(SPOT, {"a": micro_usd("0.3"), "b": micro_usd("0.1")}, micro_usd("1.1"))
+
+
+def test_a_rented_machine_has_its_time_its_price_and_who_paid() -> None:
+    machine = machine_receipt(BILL, 1e6)
+    assert (machine.provider, machine.type, machine.market) == ("cloud", "g5.xlarge", "spot")
+    assert (machine.billed_s, machine.spent_usd) == (3600.0, Decimal("0.40"))
+    assert machine.on_demand_usd == Decimal("1.20")
+    assert machine.jobs == {"a": Decimal("0.30"), "b": Decimal("0.10")}
+
+
+def test_what_was_saved_against_on_demand_is_each_job_s_part() -> None:
+    run = Run(id="run-1", opened_at=0.0, user="", folder="/", budget=micro_usd(50))
+    books = Books(
+        spent={"a": micro_usd("0.3"), "b": micro_usd("0.1")}, bills=(BILL,),
+        one_each=micro_usd("0.9"),
+    )  # fmt: skip
+    receipt = run_receipt(run, [a_job("a"), a_job("b"), a_job("c")], 1e6, books)
+    assert [job.saved_usd for job in receipt.jobs] == [Decimal("0.60"), Decimal("0.20"), None]
+    assert receipt.saved_usd == Decimal("0.80")
+    assert receipt.one_each_usd == Decimal("0.90")
+    assert (receipt.reserved_usd, receipt.released_usd) == (Decimal(0), Decimal("1.10"))
+    total = plain_lines(receipt_sheet(receipt))[-1]
+    assert "0.80 USD less than on demand, 0.50 USD less than a machine for each job" in total
+
+
+def test_a_machine_that_nobody_knows_the_price_of_on_demand_saves_nobody_knows_what() -> None:
+    dear = SPOT.but(taken=an_offer("x", market="spot", cap_usd_h=None))
+    receipt = machine_receipt(Bill(dear, BILL.charges), 1e6)
+    assert receipt.on_demand_usd is None
+    books = Books(bills=(Bill(dear, BILL.charges),))
+    assert job_receipt(a_job("a"), 1e6, books).saved_usd is None
+
+
+def test_a_machine_that_never_came_is_named_without_money() -> None:
+    never = SPOT.but(requested_at=None, ended_at=None, spent=NOTHING)
+    run = Run(id="run-1", opened_at=0.0, user="", folder="/")
+    receipt = run_receipt(run, [], 1e6, Books(bills=(Bill(never),)))
+    assert "rent-1: cloud g5.xlarge spot in r-a, never came" in plain_lines(receipt_sheet(receipt))
 
 
 def test_a_receipt_is_one_json_document_with_numbers_and_iso_times(
