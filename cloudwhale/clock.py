@@ -1,7 +1,7 @@
 """The real clock: the only place that looks at one.
 
 In a sandbox time may go faster: `CLOUDWHALE_CLOCK=1800000000:60` makes all processes agree that a
-second is a minute, counted from that moment on.
+second is a minute, counted from that moment on. With a third number it was that time there then.
 """
 
 import os
@@ -20,8 +20,8 @@ class SystemClock:
 
     def now(self) -> Instant:
         """Return the wall time."""
-        begin, speed = _pace()
-        return begin + (time.time() - begin) * speed
+        begin, speed, start = _pace()
+        return start + (time.time() - begin) * speed
 
     def steady(self) -> Seconds:
         """Return seconds that also count while the machine sleeps, where the host can tell."""
@@ -30,10 +30,16 @@ class SystemClock:
 
 
 @cache
-def _pace() -> tuple[Instant, float]:
-    """Return from when on time goes faster, and how much."""
-    begin, _, speed = os.environ.get(SPEED, "").partition(":")
-    return (float(begin), float(speed)) if speed else (0.0, 1.0)
+def _pace() -> tuple[Instant, float, Instant]:
+    """Return from when on time goes faster, how much, and what time it was then."""
+    begin, _, rest = os.environ.get(SPEED, "").partition(":")
+    speed, _, start = rest.partition(":")
+    return (float(begin), float(speed), float(start or begin)) if speed else (0.0, 1.0, 0.0)
+
+
+def look_again() -> None:
+    """Take the pace from the environment anew: this process has gone into a sandbox."""
+    _pace.cache_clear()
 
 
 def real(for_s: Seconds) -> Seconds:

@@ -72,6 +72,8 @@ _WANTED = {
     "max_price_usd_h": "a number of dollars above 0, like 12.5",
     "clouds": "tables, like [clouds.aws]; in the environment names, like aws",
     "sandbox": "true or false",
+    "sandbox_script": "the path of a YAML file, like storm.yaml",
+    "takes_jobs": "true or false",
     "accept_no_stop": "true or false",
     "prices": 'a list of CSV files, like ["my-prices.csv"]',
     "catalogue_max_age_days": "a number of days above 0, like 30",
@@ -167,6 +169,10 @@ class Settings(Value):
     """Clouds that machines are rented from, each with what its provider is told."""
     sandbox: bool = False
     """Whether machines are rented in a cloud on this host, with money of its own."""
+    sandbox_script: str = ""
+    """The weather of that cloud: a YAML file; a relative one lies beside the settings file."""
+    takes_jobs: bool = True
+    """Whether this host runs jobs itself."""
     accept_no_stop: bool = False
     """Whether machines may be rented that neither their cloud nor they themselves end in time."""
     prices: tuple[str, ...] = ()
@@ -246,6 +252,8 @@ def _read(file: Path) -> dict[str, Any]:
 def _beside(file: Path, key: str, value: Any) -> Any:
     """Return a value; the files that a settings file names lie beside it."""
     names: Any = value  # of a list that the file gave, nothing is known
+    if key == "sandbox_script":
+        return _path_beside(file, value)
     if key != "prices" or not isinstance(value, list):
         return value
     return [_path_beside(file, name) for name in names]

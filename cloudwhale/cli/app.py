@@ -33,10 +33,12 @@ def whole_app() -> typer.Typer:
         commands_money,
         commands_nodes,
         commands_offers,
+        commands_sandbox,
         commands_service,
         commands_simulate,
         commands_views,
     )  # fmt: skip
+    from cloudwhale.cli.sandboxed import add_option
 
     commands_jobs.add_to(app)
     commands_views.add_to(app)
@@ -45,4 +47,6 @@ def whole_app() -> typer.Typer:
     commands_money.add_to(app)
     commands_simulate.add_to(app)
     commands_service.add_to(app)
+    commands_sandbox.add_to(app)
+    add_option(app)
     return app

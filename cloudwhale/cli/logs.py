@@ -18,7 +18,7 @@ TURN_S: Seconds = 0.2
 
 def logs(word: str, attempt: int | None, follow: bool, as_json: bool) -> int:
     """Print the output of a job's attempt; without a number the newest one's."""
-    with desk_here() as desk:
+    with desk_here(starts=True) as desk:
         job = one_job(desk.store, word)
         number = _attempt(job, attempt, follow)
         if as_json:

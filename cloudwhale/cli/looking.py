@@ -11,7 +11,7 @@ from cloudwhale.cli.books import books_of
 from cloudwhale.cli.exits import Exit, NotFound
 from cloudwhale.cli.finding import WORK, one_job, work_is_left
 from cloudwhale.cli.holders import warn_of_nobody
-from cloudwhale.cli.output import Paper, document_or, emit, stdout_paper
+from cloudwhale.cli.output import Paper, document_or, emit, say, stdout_paper
 from cloudwhale.clock import SystemClock
 from cloudwhale.control.store import database_url, open_store
 from cloudwhale.model.job import ENDED, HOLDS_A_PLACE, LIVE, Job, JobState
@@ -32,16 +32,24 @@ LAST_ROUND = 2**63 - 1
 """A database has no greater number."""
 
 
-def settings_here() -> Settings:
-    """Return the settings that hold in the current folder."""
-    return load(Path.cwd())
+def settings_here(*, starts: bool = False) -> Settings:
+    """Return the settings that hold in the current folder, in the sandbox when that is asked for.
+
+    `starts`: a sandbox that does not run is started; else the database alone is there.
+    """
+    settings = load(Path.cwd())
+    if not settings.sandbox:
+        return settings
+    from cloudwhale.control.surrounding import entered
+
+    return entered(settings, starts=starts, told=lambda says: say(says, sys.stderr))
 
 
-def desk_here() -> "Desk":
+def desk_here(*, starts: bool = False) -> "Desk":
     """Open the desk of the current folder's settings; use it in a `with`."""
     from cloudwhale.control.desk import open_desk
 
-    return open_desk(settings_here())
+    return open_desk(settings_here(starts=starts))
 
 
 def store_here() -> "closing[SqlStore]":

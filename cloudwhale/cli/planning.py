@@ -82,7 +82,7 @@ def plan(paths: Sequence[Path], wishes: Wishes, as_json: bool) -> int:
     now = SystemClock().now()
     sheaves = [read(path, wishes, now) for path in paths]
     has_money = any(sheaf.file.budget is not None for sheaf in sheaves)
-    must_reach(settings_here())
+    must_reach(settings_here(starts=True))
     with desk_here() as desk:
         made = _planned(desk, sheaves, always=has_money)
     if as_json:

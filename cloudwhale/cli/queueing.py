@@ -60,7 +60,7 @@ def submit(paths: Sequence[Path], wishes: Wishes, as_json: bool) -> int:
     """Queue the jobs of some files; all files are read before the first job is queued."""
     sheaves = [read(path, wishes, SystemClock().now()) for path in paths]
     full = [sheaf for sheaf in sheaves if sheaf.file.specs]
-    must_reach(settings_here())
+    must_reach(settings_here(starts=True))
     with desk_here() as desk:
         for sheaf in full:
             refuse_impossible(dry_run(desk, sheaf), sheaf)

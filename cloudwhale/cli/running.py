@@ -1,17 +1,15 @@
 """The commands that follow: run a file to its end, attach to a run."""
 
-from pathlib import Path
-
 from cloudwhale.cli.exits import Exit
+from cloudwhale.cli.looking import settings_here
 from cloudwhale.cli.presence import must_be_sure
 from cloudwhale.cli.wishes import RunOptions
-from cloudwhale.settings import load
 
 
 def run(options: RunOptions) -> int:
     """Submit the jobs of a file, or take up its unfinished run, and follow to the end."""
     must_be_sure(options.yes)
-    settings = load(Path.cwd())
+    settings = settings_here(starts=True)
     if options.file.is_file():
         from cloudwhale.control.host import wake_local_agent
 
@@ -28,5 +26,5 @@ def attach(word: str | None, as_json: bool) -> int:
     """Follow a run that was submitted before."""
     from cloudwhale.cli.watching import Watch
 
-    with Watch(load(Path.cwd()), as_json) as watch:
+    with Watch(settings_here(starts=True), as_json) as watch:
         return watch.follow(watch.found(word))

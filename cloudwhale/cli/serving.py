@@ -3,17 +3,16 @@
 import logging
 import os
 import sys
-from pathlib import Path
 
 from cloudwhale.cli.exits import Bug, Exit
 from cloudwhale.cli.finding import work_is_left
 from cloudwhale.cli.interrupts import Interrupts
+from cloudwhale.cli.looking import settings_here
 from cloudwhale.cli.output import say
 from cloudwhale.control.abroad import must_reach
 from cloudwhale.control.desk import Desk, open_desk
 from cloudwhale.control.host import ControllerHost
 from cloudwhale.model.units import Seconds
-from cloudwhale.settings import load
 from cloudwhale.spi.errors import StoreUnusable
 
 TRY_EVERY_S: Seconds = 1.0  # how soon it takes over when the holder goes
@@ -22,7 +21,7 @@ LOOK_EVERY_S: Seconds = 0.5  # whether anything is left to do
 
 def controller(until_empty: bool) -> int:
     """Work until told to end, or until nothing is left to do."""
-    settings = load(Path.cwd())
+    settings = settings_here(starts=True)
     must_reach(settings)
     logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
     host = ControllerHost(settings)

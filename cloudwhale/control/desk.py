@@ -84,7 +84,9 @@ def providers(settings: Settings, installation: str = "") -> Mapping[str, Provid
 
 
 def this_host(settings: Settings) -> Mapping[str, Provider]:
-    """Return this host as a provider of its owned machine."""
+    """Return this host as a provider of its owned machine; nothing where it takes no jobs."""
+    if not settings.takes_jobs:
+        return {}
     local: Callable[..., Provider] = plugins.load(plugins.PROVIDERS, "local")
     options = host_options(settings)
     return {

@@ -1,10 +1,11 @@
 """What the house asks of a cloud in a box: a whole cloud on this host, without an account."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from cloudwhale.model.units import Instant, MicroUsd
 from cloudwhale.spi.clock import Clock
 
 
@@ -13,7 +14,10 @@ class Surroundings:
     """How a process reaches a sandbox: all that differs from a real account."""
 
     environment: Mapping[str, str]
-    """Endpoint, dummy credentials and clock, for this process and those that it starts."""
+    """Endpoint, dummy credentials and clock, for this process and those that it starts.
+
+    An empty value takes a variable away that leads somewhere else.
+    """
     mailbox: str
     """URL of the object store in the box."""
     clouds: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
@@ -22,6 +26,38 @@ class Surroundings:
     """Whether this host takes jobs too; a script may say `owned: none`."""
     notes: tuple[str, ...] = ()
     """Sentences for whoever starts it: what this host cannot do, like containers without root."""
+    script: str = ""
+    """What tells its script from others; empty: it has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A sandbox that answers."""
+
+    pid: int
+    url: str
+    speed: float
+    """So many seconds pass there in one of ours."""
+    script: str = ""
+    """File of its weather; empty: it has none."""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Metered:
+    """A machine of a sandbox on the bill that it keeps by itself."""
+
+    id: str
+    node: str
+    type: str
+    zone: str
+    market: str
+    since: Instant
+    until: Instant | None
+    """When its bill ended; None: it runs."""
+    usd_h: MicroUsd
+    """Its price, disk and address included."""
+    cost: MicroUsd
 
 
 class Sandbox(Protocol):
@@ -38,6 +74,17 @@ class Sandbox(Protocol):
         """Return how the sandbox of a folder is reached; None: none answers."""
         ...
 
-    def check(self, script: Path) -> None:
-        """Read a script; raise SpecError when it is wrong."""
+    def check(self, script: Path) -> str:
+        """Read a script; raise SpecError when it is wrong. Return what tells it from others."""
+        ...
+
+    def standing(self, folder: Path) -> Standing | None:
+        """Return how the sandbox of a folder stands; None: none answers."""
+        ...
+
+    def meter(self, folder: Path) -> Sequence[Metered]:
+        """Return its own count of what its machines cost, in the order of their launches.
+
+        Those of earlier sandboxes of the folder, too, also when none runs.
+        """
         ...

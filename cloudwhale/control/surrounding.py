@@ -1,0 +1,145 @@
+"""Goes into the sandbox that the settings ask for: its home, its mailbox, its clouds, its time."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from cloudwhale import clock, plugins
+from cloudwhale.model.units import Seconds
+from cloudwhale.settings import Settings, load
+from cloudwhale.spi.errors import SettingsError, Unreachable
+from cloudwhale.spi.sandbox import Sandbox, Surroundings
+
+NAME = "sandbox"
+LOG = "sandbox.log"
+LOOK_EVERY_S: Seconds = 0.05  # of real time: nobody is inside yet
+QUIET_S: Seconds = 2.0
+UP_WITHIN_S: Seconds = 60.0  # it loads a whole cloud, on a busy host too
+
+Told: TypeAlias = Callable[[str], None]
+"""Takes a sentence for whoever waits."""
+
+
+def _nobody(says: str) -> None:
+    """Tell nobody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """The sandbox of a home: its folder, and whoever knows it."""
+
+    home: Path
+    """Of the database and the nodes inside."""
+    folder: Path
+    """Of the cloud itself."""
+    sandbox: Sandbox
+
+
+def settled(folder: Path, *, starts: bool = False, told: Told = _nobody) -> Settings:
+    """Return the settings that hold in a folder, inside the sandbox when they ask for one.
+
+    `starts`: a sandbox that does not answer is started, which takes seconds. Otherwise a command
+    does with the database alone. Raise SettingsError, SpecError, Unreachable.
+    """
+    settings = load(folder)
+    return entered(settings, starts=starts, told=told) if settings.sandbox else settings
+
+
+def entered(settings: Settings, *, starts: bool, told: Told = _nobody) -> Settings:
+    """Go into the sandbox: set this process' environment, and return the settings there."""
+    box = box_of(settings)
+    inside = settings.but(home=box.home, database="", mailbox="")
+    found = box.sandbox.surroundings(box.folder)
+    if starts:
+        digest = _digest(box, settings.sandbox_script)
+        if found is None:
+            found = _started(box, settings.sandbox_script, told)
+        if digest and digest != found.script:
+            raise SettingsError(
+                f"the sandbox that runs here has another script than {settings.sandbox_script}",
+                "`cloudwhale sandbox stop` ends it with its machines; then run this again.",
+            )
+    if found is None:
+        return inside
+    _surround(found)
+    return inside.but(
+        mailbox=found.mailbox,
+        clouds={name: dict(told) for name, told in found.clouds.items()},
+        takes_jobs=settings.takes_jobs and found.owned,
+    )
+
+
+def box_of(settings: Settings) -> Box:
+    """Return the sandbox of a home, running or not; raise SettingsError when none is installed."""
+    home = settings.home / NAME
+    sandbox: Callable[[], Sandbox] = plugins.load(plugins.SANDBOXES, NAME)
+    return Box(home, home / "cloud", sandbox())
+
+
+def last_words(box: Box) -> str:
+    """Return the last line that a sandbox has said."""
+    try:
+        lines = (box.folder / LOG).read_text(errors="replace").strip().splitlines()
+    except OSError:
+        lines = []
+    return lines[-1] if lines else "it said nothing"
+
+
+def _surround(found: Surroundings) -> None:
+    for name, value in found.environment.items():
+        if value:
+            os.environ[name] = value
+        else:
+            os.environ.pop(name, None)
+    clock.look_again()
+
+
+def _digest(box: Box, script: str) -> str:
+    """Return what tells a script from others; empty for none. Raise SpecError for a wrong one."""
+    return box.sandbox.check(Path(script).expanduser()) if script else ""
+
+
+def _started(box: Box, script: str, told: Told) -> Surroundings:
+    """Start a sandbox and wait until it answers; raise Unreachable with its last words."""
+    process, waited_s = _spawned(box, script), 0.0
+    while (found := box.sandbox.surroundings(box.folder)) is None:
+        try:
+            code: int | None = process.wait(LOOK_EVERY_S)
+        except subprocess.TimeoutExpired:
+            code = None
+        if code is not None:
+            # Another command may have started one at the same moment: that one is waited for.
+            clock.wait(LOOK_EVERY_S)
+        if code or waited_s > UP_WITHIN_S:
+            process.terminate()
+            raise Unreachable(
+                f"the sandbox did not come up: {last_words(box)}",
+                f"All that it said is in {box.folder / LOG}.",
+            )
+        waited_s += LOOK_EVERY_S
+        if waited_s - LOOK_EVERY_S < QUIET_S <= waited_s:
+            told("starting the sandbox …")
+    for note in found.notes:
+        told(note)
+    return found
+
+
+def _spawned(box: Box, script: str) -> "subprocess.Popen[bytes]":
+    box.folder.mkdir(parents=True, exist_ok=True)
+    words = [sys.executable, "-P", "-m", "cloudwhale", NAME, "serve", "--folder", str(box.folder)]
+    if script:
+        words += ["--script", str(Path(script).expanduser().absolute())]
+    outside = {name: value for name, value in os.environ.items() if name != clock.SPEED}
+    with (box.folder / LOG).open("wb") as log:
+        return subprocess.Popen(
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env=outside,
+            start_new_session=True,
+        )

@@ -1,0 +1,70 @@
+"""From an instance of the cloud to a machine of the hypervisor: what it is, and what it is told."""
+
+import json
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from cloudwhale.model.units import Instant
+from cloudwhale_providers.sandbox.endpoint import Instance
+from cloudwhale_providers.sandbox.fittings import fittings, shapes
+from cloudwhale_providers.sandbox.hypervisor import Guest
+from cloudwhale_providers.sandbox.metadata import Identity
+
+MARK = "# cloudwhale: "
+"""So begins the line of a machine's user data that says in JSON what its agent needs."""
+
+
+def guest(instance: Instance, endpoint: Any, now: Callable[[], Instant]) -> Guest:
+    """Return a machine that is to run; raise ValueError for user data that it cannot boot from."""
+    shape = shapes().get(instance.type)
+    if shape is None:
+        raise ValueError(f"{instance.type} is no machine type that ships with the prices")
+    told = block(instance.user_data)
+    tags = instance.tags if instance.metadata_tags else {}
+    who = Identity(
+        instance.id, instance.type, instance.zone, instance.region, instance.market,
+        tags, instance.user_data,
+    )  # fmt: skip
+
+    def notices() -> Mapping[str, str]:
+        newest = endpoint.instance(instance.id)
+        return {} if newest is None else told_of(newest, now())
+
+    return Guest(
+        who=who,
+        launched_at=instance.launched_at,
+        mailbox=str(told.get("mailbox", "")),
+        fittings=fittings(shape, instance.region),
+        notices=notices,
+    )
+
+
+def block(user_data: str) -> Mapping[str, Any]:
+    """Return what a machine's agent needs; raise ValueError when its user data does not say."""
+    for line in user_data.splitlines():
+        if line.startswith(MARK):
+            told: Any = json.loads(line.removeprefix(MARK))
+            if not isinstance(told, dict) or "mailbox" not in told:
+                raise ValueError(f"the line {MARK.strip()!r} of its user data names no mailbox")
+            return told
+    raise ValueError(f"its user data has no line that begins with {MARK.strip()!r}")
+
+
+def told_of(instance: Instance, now: Instant) -> dict[str, str]:
+    """Return what its metadata service says of its going: EC2 User Guide, spot interruptions."""
+    found: dict[str, str] = {}
+    if instance.rebalance_at is not None and now >= instance.rebalance_at:
+        found["events/recommendations/rebalance"] = json.dumps(
+            {"noticeTime": _iso(instance.rebalance_at)}
+        )
+    noticed = instance.noticed_at is not None and now >= instance.noticed_at
+    if noticed and instance.goes_at is not None:
+        goes = _iso(instance.goes_at)
+        found["spot/instance-action"] = json.dumps({"action": "terminate", "time": goes})
+        found["spot/termination-time"] = goes
+    return found
+
+
+def _iso(at: Instant) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

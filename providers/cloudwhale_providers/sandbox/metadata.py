@@ -1,0 +1,229 @@
+"""The metadata service of each machine in the box: the real paths, on a port of its own.
+
+IMDSv2 as the EC2 User Guide has it ("Access instance metadata"): a token by PUT, 401 without one,
+404 for what there is none of, like the word that a spot machine goes.
+"""
+
+import json
+import secrets
+import selectors
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from email.message import Message
+from http.server import BaseHTTPRequestHandler
+from typing import Any
+
+from cloudwhale.model.units import Instant, Seconds
+
+TOKEN_PATH = "/latest/api/token"
+TOKEN, TTL = "X-aws-ec2-metadata-token", "X-aws-ec2-metadata-token-ttl-seconds"
+TTL_MOST: Seconds = 21_600  # six hours, says the User Guide
+ANSWERS_WITHIN_S: Seconds = 5.0
+ROOT = "/latest/meta-data/"
+
+Documents = Callable[[], Mapping[str, str]]
+"""What a machine is told now: text by path below `/latest/`."""
+
+
+@dataclass(slots=True)
+class _Machine:
+    listening: socket.socket
+    documents: Documents
+    tokens: dict[str, Instant]
+
+
+class MetadataService:
+    """One thread listens for all machines; each has a port of its own on loopback."""
+
+    def __init__(self, now: Callable[[], Instant]) -> None:
+        self._now = now
+        self._selector = selectors.DefaultSelector()
+        self._machines: dict[str, _Machine] = {}
+        self._lock = threading.Lock()
+        self._wake, self._waker = socket.socketpair()
+        self._selector.register(self._wake, selectors.EVENT_READ, None)
+        self._is_closed = False
+        self._thread = threading.Thread(target=self._listen, name="metadata", daemon=True)
+        self._thread.start()
+
+    def add(self, machine: str, documents: Documents) -> str:
+        """Serve a machine's metadata; return the URL that its processes are given."""
+        listening = socket.create_server(("127.0.0.1", 0))
+        one = _Machine(listening, documents, {})
+        with self._lock:
+            self._machines[machine] = one
+            self._selector.register(listening, selectors.EVENT_READ, one)
+        self._waker.send(b"x")
+        return f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+    def remove(self, machine: str) -> None:
+        """Serve a machine no more; one that is unknown is fine."""
+        with self._lock:
+            one = self._machines.pop(machine, None)
+            if one is not None:
+                self._selector.unregister(one.listening)
+                one.listening.close()
+
+    def close(self) -> None:
+        """End all of them."""
+        for machine in list(self._machines):
+            self.remove(machine)
+        self._is_closed = True
+        self._waker.send(b"x")
+        self._thread.join()
+        self._selector.close()
+        self._wake.close()
+        self._waker.close()
+
+    def _listen(self) -> None:
+        while not self._is_closed:
+            for key, _ in self._selector.select():
+                if key.data is None:
+                    self._wake.recv(1024)
+                else:
+                    self._answer(key.data)
+
+    def _answer(self, one: _Machine) -> None:
+        """Accept who asks; a thread answers, so that nobody who is slow holds up another."""
+        try:
+            link, address = one.listening.accept()
+        except OSError:
+            return  # the machine has just been removed
+        link.settimeout(ANSWERS_WITHIN_S)
+        talk = threading.Thread(
+            target=self._talk, args=(link, address, one), name="metadata-answer", daemon=True
+        )
+        talk.start()
+
+    def _talk(self, link: socket.socket, address: Any, one: _Machine) -> None:
+        with link:
+            try:
+                _Question(link, address, _Desk(one, self._now))
+            except OSError:
+                pass  # whoever asked has gone
+
+
+@dataclass(frozen=True, slots=True)
+class _Desk:
+    """What an answer is made from."""
+
+    machine: _Machine
+    now: Callable[[], Instant]
+
+    def new_token(self, ttl_s: Seconds) -> str:
+        token = secrets.token_urlsafe(32)
+        self.machine.tokens[token] = self.now() + ttl_s
+        return token
+
+    def holds(self, token: str | None) -> bool:
+        return token is not None and self.machine.tokens.get(token, 0.0) > self.now()
+
+    def document(self, path: str) -> str | None:
+        """Return the text at a path, or the names below it; None when there is nothing."""
+        documents = self.machine.documents()
+        found = documents.get(path)
+        if found is not None:
+            return found
+        folder = path if path.endswith("/") else f"{path}/"
+        below = [key.removeprefix(folder) for key in documents if key.startswith(folder)]
+        names = {name if not rest else f"{name}/" for name, _, rest in map(_split, below)}
+        return "\n".join(sorted(names)) or None
+
+
+def _split(path: str) -> tuple[str, str, str]:
+    return path.partition("/")
+
+
+class _Question(BaseHTTPRequestHandler):
+    """One question and its answer; the connection ends with it."""
+
+    protocol_version = "HTTP/1.1"
+    server: Any
+
+    def __init__(self, link: socket.socket, address: Any, desk: Any) -> None:
+        super().__init__(link, address, desk)
+
+    def handle(self) -> None:
+        """Answer once."""
+        self.close_connection = True
+        self.handle_one_request()
+        self.close_connection = True
+
+    def do_PUT(self) -> None:
+        """Give a token."""
+        ttl_s = self._ttl()
+        if self.path != TOKEN_PATH:
+            self._say(404, "Not Found")
+        elif ttl_s is None or "X-Forwarded-For" in self.headers:
+            self._say(400, "Bad Request")
+        else:
+            self._say(200, self.server.new_token(ttl_s), {TTL: str(ttl_s)})
+
+    def do_GET(self) -> None:
+        """Give a document to who shows a token."""
+        if not self.server.holds(self.headers.get(TOKEN)):
+            self._say(401, "Unauthorized")
+            return
+        path = self.path.partition("?")[0]
+        found = self.server.document(path.removeprefix("/latest/"))
+        if found is None or not path.startswith("/latest/"):
+            self._say(404, "Not Found")
+        else:
+            self._say(200, found)
+
+    def _ttl(self) -> int | None:
+        headers: Message = self.headers
+        said = headers.get(TTL, "")
+        return int(said) if said.isdecimal() and 1 <= int(said) <= TTL_MOST else None
+
+    def _say(self, code: int, text: str, headers: Mapping[str, str] | None = None) -> None:
+        body = text.encode()
+        self.send_response(code)
+        self.send_header("Content-Type", "text/plain")
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Connection", "close")
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing: agents ask every few seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What a machine is told of itself."""
+
+    id: str
+    type: str
+    zone: str
+    region: str
+    market: str
+    tags: Mapping[str, str]
+    user_data: str = ""
+
+
+def documents(who: Identity, notices: Mapping[str, str]) -> dict[str, str]:
+    """Return all that a machine is told; `notices`: of its going, by path below `meta-data/`."""
+    told = {
+        "instance-id": who.id,
+        "instance-type": who.type,
+        "instance-life-cycle": who.market,
+        "local-ipv4": "127.0.0.1",
+        "placement/availability-zone": who.zone,
+        "placement/region": who.region,
+        **{f"tags/instance/{key}": value for key, value in who.tags.items()},
+        **notices,
+    }
+    identity = {
+        "instanceId": who.id, "instanceType": who.type,
+        "availabilityZone": who.zone, "region": who.region,
+    }  # fmt: skip
+    found = {f"meta-data/{path}": text for path, text in told.items()}
+    found["dynamic/instance-identity/document"] = json.dumps(identity)
+    if who.user_data:
+        found["user-data"] = who.user_data
+    return found

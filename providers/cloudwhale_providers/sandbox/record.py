@@ -1,0 +1,110 @@
+"""What a sandbox writes of itself into its folder: how it is reached, and that it lives."""
+
+import fcntl
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from cloudwhale.model.units import Instant
+
+RECORD, LOCK, LAST, METER, LOG = (
+    "sandbox.json", "sandbox.lock", "clock.json", "meter.json", "sandbox.log"
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """How a sandbox is reached; written when it can be, removed when it ends."""
+
+    pid: int
+    url: str
+    """Of its API, the object store too."""
+    clock: str
+    """As $CLOUDWHALE_CLOCK has it; empty: real time."""
+    speed: float
+    script: str
+    """File of its weather; empty: none."""
+    digest: str
+    """Of what stood in that file."""
+    owned: bool
+    notes: tuple[str, ...] = ()
+
+
+class Lock:
+    """Held while a sandbox of a folder lives; gone with its process, however that ends."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / LOCK
+        self._file: int | None = None
+
+    def take(self) -> bool:
+        """Become the sandbox of the folder; False when another process is it."""
+        file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(file)
+            return False
+        self._file = file
+        return True
+
+    def leave(self) -> None:
+        """Let another process be it."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def is_held(self) -> bool:
+        """Say whether some process holds it; a folder without one has none."""
+        try:
+            file = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(file)
+        return False
+
+
+def found(folder: Path) -> Record | None:
+    """Return how the sandbox of a folder is reached; None when none lives, or not yet."""
+    try:
+        told = json.loads((folder / RECORD).read_text())
+        record = Record(**{**told, "notes": tuple(told["notes"])})
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+    return record if Lock(folder).is_held() else None
+
+
+def keep(folder: Path, record: Record) -> None:
+    """Write how a sandbox is reached, whole or not at all; raise OSError."""
+    write(folder / RECORD, json.dumps(asdict(record), indent=2))
+
+
+def forget(folder: Path) -> None:
+    """Say no more that a sandbox is reached."""
+    (folder / RECORD).unlink(missing_ok=True)
+
+
+def last_instant(folder: Path) -> Instant:
+    """Return the latest time that it was in the folder's earlier boxes; 0 when there were none."""
+    try:
+        return float(json.loads((folder / LAST).read_text())["at"])
+    except (OSError, ValueError, TypeError, KeyError):
+        return 0.0
+
+
+def keep_instant(folder: Path, at: Instant) -> None:
+    """Remember what time it is in the box; raise OSError."""
+    write(folder / LAST, json.dumps({"at": at}))
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file so that a reader sees all of it or what was there before; raise OSError."""
+    draft = path.with_name(f"{path.name}.new")
+    draft.write_text(f"{text}\n", encoding="utf-8")
+    os.rename(draft, path)

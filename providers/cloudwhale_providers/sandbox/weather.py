@@ -1,0 +1,279 @@
+"""The weather of a sandbox as a YAML file says it: what its cloud has, and what befalls machines.
+
+What each key means stands in docs/sandbox.md.
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from cloudwhale.model.units import Seconds
+from cloudwhale.spi.errors import SpecError
+from cloudwhale_providers.sandbox.endpoint.weather_values import (
+    ANY,
+    NOTICE_S,
+    Capacity,
+    Hang,
+    Interruption,
+    PriceFactor,
+    Reap,
+    Refusal,
+    Weather,
+    Which,
+)
+from cloudwhale_providers.sandbox.script import Spot, root
+
+FASTEST = 3600.0
+"""At more a lease of minutes is over before a process has started."""
+SLOW_S: Seconds = 0.2
+SLOW_MIB_S = 5.0
+"""What `s3: slow` means."""
+MOST_BYTES = 1 << 20
+MARKETS = ("spot", "on-demand")
+
+_OWNED: Mapping[str, bool] = {"none": False, "all": True, "yes": True, "no": False}
+_YES: Mapping[str, bool] = {"yes": True, "no": False, "true": True, "false": False}
+_WHICH = ("type", "zone", "market")
+_SPAN = ("from", "until")
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """What a file says; without one it is fine weather in real time."""
+
+    speed: float = 1.0
+    owned: bool = True
+    """Whether this host takes jobs beside the cloud."""
+    weather: Weather = Weather()
+    digest: str = ""
+    file: str = ""
+
+
+def read(path: Path) -> Script:
+    """Return what a file says; raise SpecError, naming file, line, value and remedy."""
+    try:
+        with path.open("rb") as file:
+            body = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise SpecError(
+            f"it cannot be read: {error.strerror}", "Name a YAML file.", file=str(path)
+        ) from error
+    if len(body) > MOST_BYTES:
+        raise SpecError("it is over a MiB", "Is that the right file?", file=str(path))
+    script = Script(digest=hashlib.sha256(body).hexdigest()[:16], file=str(path))
+    whole = root(str(path), body)
+    if whole is None:
+        return script
+    fields = whole.fields(tuple(_KEYS))
+    for key in _KEYS:  # in this order: ages of machines are counted from the end of their boot
+        if key in fields:
+            script = _KEYS[key](script, fields[key])
+    return script
+
+
+def _speed(script: Script, spot: Spot) -> Script:
+    wanted = f"a number from 1 to {FASTEST:g}, like 60: so many seconds in one"
+    return replace(script, speed=spot.number(1.0, FASTEST, wanted))
+
+
+def _owned(script: Script, spot: Spot) -> Script:
+    return replace(script, owned=spot.truth(_OWNED))
+
+
+def _boot(script: Script, spot: Spot) -> Script:
+    if spot.is_plain and spot.text.lower() == "hangs":
+        return _but(script, hangs=(Hang(),))
+    return _but(script, boot_s=spot.seconds())
+
+
+def _hang(script: Script, spot: Spot) -> Script:
+    return _but(script, hangs=(*script.weather.hangs, *spot.each(_one_hang)))
+
+
+def _one_hang(spot: Spot) -> Hang:
+    fields = spot.fields((*_WHICH, "machine"))
+    return Hang(_which(fields), _nth(fields))
+
+
+def _capacity(script: Script, spot: Spot) -> Script:
+    return _but(script, capacity=spot.each(_one_capacity))
+
+
+def _one_capacity(spot: Spot) -> Capacity:
+    if spot.is_plain:
+        return Capacity(ANY, _machines(spot))
+    fields = spot.fields(("machines", *_WHICH, *_SPAN))
+    if "machines" not in fields:
+        raise spot.wrong("says no number of machines", "Add `machines: 0`, or more.")
+    return Capacity(_which(fields), _machines(fields["machines"]), *_span(fields))
+
+
+def _machines(spot: Spot) -> int:
+    return spot.whole(0, 1_000_000, "how many machines there are, like 0")
+
+
+def _refuse(script: Script, spot: Spot) -> Script:
+    return _but(script, refusals=spot.each(_one_refusal))
+
+
+def _one_refusal(spot: Spot) -> Refusal:
+    if spot.is_plain:
+        return Refusal(ANY, spot.text)
+    fields = spot.fields(("code", *_WHICH, *_SPAN))
+    if "code" not in fields:
+        raise spot.wrong("names no error", "Add `code: Unsupported`, or another code of EC2.")
+    return Refusal(_which(fields), fields["code"].text, *_span(fields))
+
+
+def _interrupt(script: Script, spot: Spot) -> Script:
+    boot_s = script.weather.boot_s
+    return _but(script, interruptions=spot.each(lambda one: _one_interruption(one, boot_s)))
+
+
+def _one_interruption(spot: Spot, boot_s: Seconds) -> Interruption:
+    if spot.is_plain:  # the first spot machine, so long after its boot
+        return Interruption(age_s=boot_s + spot.seconds(), nth=1)
+    fields = spot.fields(("at", "after", *_WHICH, "machine", "notice", "rebalance"))
+    if ("at" in fields) == ("after" in fields):
+        raise spot.wrong(
+            "does not say when, or says it twice",
+            "Write `after: 20s` (since the machine runs) or `at: 5m` (since the cloud does).",
+        )
+    which = _which(fields, market="spot")
+    if not which.fits(which.type, which.zone, "spot"):
+        raise fields["market"].wrong("is not interrupted", "Only spot machines are.")
+    after, at = fields.get("after"), fields.get("at")
+    return Interruption(
+        at_s=None if at is None else at.seconds(),
+        age_s=None if after is None else boot_s + after.seconds(),
+        which=which,
+        nth=_nth(fields),
+        notice_s=_seconds(fields, "notice", NOTICE_S),
+        rebalance_s=_seconds(fields, "rebalance", 0.0),
+    )
+
+
+def _fail(script: Script, spot: Spot) -> Script:
+    boot_s = script.weather.boot_s
+    return _but(script, reaps=spot.each(lambda one: _one_failure(one, boot_s)))
+
+
+def _one_failure(spot: Spot, boot_s: Seconds) -> Reap:
+    if spot.is_plain:
+        return Reap(boot_s + spot.seconds(), nth=1)
+    fields = spot.fields(("after", "code", *_WHICH, "machine"))
+    age_s = boot_s + fields["after"].seconds() if "after" in fields else 0.0
+    code = fields["code"].text if "code" in fields else Reap().code
+    return Reap(age_s, _which(fields), _nth(fields), code)
+
+
+def _price(script: Script, spot: Spot) -> Script:
+    return _but(script, price_factors=spot.each(_one_price))
+
+
+def _one_price(spot: Spot) -> PriceFactor:
+    if spot.is_plain:
+        return PriceFactor(0.0, _times(spot))
+    fields = spot.fields(("times", "from", *_WHICH))
+    if "times" not in fields:
+        raise spot.wrong("does not say by how much", "Add `times: 2`.")
+    return PriceFactor(_seconds(fields, "from", 0.0), _times(fields["times"]), _which(fields))
+
+
+def _times(spot: Spot) -> float:
+    if spot.text.lower() == "doubled":
+        return 2.0
+    return spot.number(0.01, 100.0, "a factor from 0.01 to 100, like 2")
+
+
+def _s3(script: Script, spot: Spot) -> Script:
+    if spot.is_plain:
+        slow = spot.truth({"slow": True, "fast": False})
+        return _but(script, s3_slow_s=SLOW_S, s3_mib_s=SLOW_MIB_S) if slow else script
+    fields = spot.fields(("delay", "mib_s"))
+    rate = fields.get("mib_s")
+    return _but(
+        script,
+        s3_slow_s=_seconds(fields, "delay", 0.0),
+        s3_mib_s=None if rate is None else rate.number(0.001, 1e6, "MiB a second, like 5"),
+    )
+
+
+def _throttle(script: Script, spot: Spot) -> Script:
+    return _but(script, throttle_share=_share(spot))
+
+
+def _faults(script: Script, spot: Spot) -> Script:
+    return _but(script, fault_share=_share(spot))
+
+
+def _share(spot: Spot) -> float:
+    return spot.number(0.0, 0.95, "a share of the calls from 0 to 0.95, like 0.2")
+
+
+def _quota(script: Script, spot: Spot) -> Script:
+    codes = [key.value for key, _ in spot.node.value] if not spot.is_plain else []
+    wanted = "vCPUs, like 8"
+    quotas = {code: vcpus.number(0.0, 1e6, wanted) for code, vcpus in spot.fields(codes).items()}
+    strange = next((code for code in quotas if not code.startswith("L-")), None)
+    if strange is not None:
+        raise spot.wrong(f"has {strange}, which is no quota code", "Write them like L-3819A6DF: 8.")
+    return _but(script, quotas=quotas)
+
+
+def _unseen(script: Script, spot: Spot) -> Script:
+    return _but(script, unseen_s=spot.seconds())
+
+
+def _account(script: Script, spot: Spot) -> Script:
+    fields = spot.fields(("spot_role", "image", "default_network"))
+    return _but(script, **{key: value.truth(_YES) for key, value in fields.items()})
+
+
+def _seed(script: Script, spot: Spot) -> Script:
+    return _but(script, seed=spot.whole(0, 2**31, "a whole number, like 7"))
+
+
+_KEYS: Mapping[str, Callable[[Script, Spot], Script]] = {
+    "speed": _speed, "owned": _owned, "boot": _boot, "hang": _hang, "capacity": _capacity,
+    "refuse": _refuse, "interrupt": _interrupt, "fail": _fail, "price": _price, "s3": _s3,
+    "throttle": _throttle, "faults": _faults, "quota": _quota, "unseen": _unseen,
+    "account": _account, "seed": _seed,
+}  # fmt: skip
+KEYS = tuple(_KEYS)
+"""All that a script may say."""
+
+
+# -- parts of several ------------------------------------------------------------------------
+
+
+def _but(script: Script, **changed: Any) -> Script:
+    return replace(script, weather=replace(script.weather, **changed))
+
+
+def _which(fields: Mapping[str, Spot], market: str = "*") -> Which:
+    said = {key: fields[key].text for key in _WHICH if key in fields}
+    if "market" in said and said["market"] not in MARKETS:
+        raise fields["market"].wrong("is no market", f"Write {' or '.join(MARKETS)}.")
+    return Which(**{"market": market, **said})
+
+
+def _nth(fields: Mapping[str, Spot]) -> int | None:
+    wanted = "which of them by launch, like 1 for the first"
+    return fields["machine"].whole(1, 1_000_000, wanted) if "machine" in fields else None
+
+
+def _span(fields: Mapping[str, Spot]) -> tuple[Seconds, Seconds | None]:
+    since_s = _seconds(fields, "from", 0.0)
+    until = fields.get("until")
+    if until is None:
+        return since_s, None
+    if until.seconds() <= since_s:
+        raise until.wrong("is not after its beginning", "Write a later time.")
+    return since_s, until.seconds()
+
+
+def _seconds(fields: Mapping[str, Spot], key: str, otherwise: Seconds) -> Seconds:
+    return fields[key].seconds() if key in fields else otherwise
