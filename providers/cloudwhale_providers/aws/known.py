@@ -1,0 +1,147 @@
+"""What is known of our machines beyond EC2's list: facts, the price at launch, the first end."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from threading import Lock
+
+from cloudwhale.model.node import Facts
+from cloudwhale.model.offer import Offer
+from cloudwhale.model.units import Instant, MicroUsd, Seconds
+from cloudwhale.spi.errors import CloudwhaleError
+from cloudwhale.spi.provider import Machine
+from cloudwhale.spi.spelling import hourly
+from cloudwhale_providers.aws.account import Account
+from cloudwhale_providers.aws.asking import listed
+from cloudwhale_providers.aws.listing import Seen
+
+UNLISTED_S: Seconds = 300.0
+"""So long a machine that was launched counts as there although it is not listed yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recent:
+    """A machine that this process has launched, for as long as it may not be listed."""
+
+    machine: Machine
+    region: str
+    since: Seconds
+    """By the steady clock."""
+
+
+class Known:
+    """Remembers; safe for threads."""
+
+    def __init__(self, account: Account, catalogue: Callable[[Instant], Sequence[Offer]]) -> None:
+        self._account = account
+        self._catalogue = catalogue
+        self._facts: dict[str, Facts | None] = {}
+        """By type; None: the catalogue does not have it."""
+        self._prices: dict[str, MicroUsd] = {}
+        """Of spot machines, by id: what an hour cost when they were launched."""
+        self._gone_at: dict[str, Instant] = {}
+        self._recent: dict[str, Recent] = {}
+        self._lock = Lock()
+
+    def took(self, offer: Offer) -> None:
+        """Remember what the machines of a type have."""
+        with self._lock:
+            self._facts[offer.type] = offer.facts
+
+    def launched(self, machine: Machine, region: str) -> None:
+        """Remember a machine that may not be listed yet."""
+        recent = Recent(machine, region, self._account.clock.steady())
+        with self._lock:
+            self._recent[machine.id] = recent
+
+    def unlisted(self, found: Iterable[Seen]) -> list[Machine]:
+        """Return the machines launched not long ago that are in no list yet."""
+        seen, now = {one.id for one in found}, self._account.clock.steady()
+        with self._lock:
+            self._recent = {
+                name: one
+                for name, one in self._recent.items()
+                if name not in seen and now - one.since < UNLISTED_S
+            }
+            return [one.machine for one in self._recent.values()]
+
+    def region_of(self, machine: str) -> str:
+        """Return where a machine was launched that is not listed yet; empty for others."""
+        with self._lock:
+            recent = self._recent.get(machine)
+        return "" if recent is None else recent.region
+
+    def machine(self, one: Seen) -> Machine:
+        """Return a machine as the house wants it."""
+        return Machine(
+            id=one.id,
+            node=one.node,
+            state=one.state,
+            facts=self._facts_of(one.type),
+            stop_at=one.stop_at,
+            billed_from=one.launched_at,
+            billed_to=self._billed_to(one),
+            owned=False,
+            price_usd_h=self._price(one) if one.is_spot else None,
+            zone=one.zone,
+            says="" if one.is_alive else _says(one),
+        )
+
+    def _billed_to(self, one: Seen) -> Instant | None:
+        """Return when EC2 says that it was ended; else when it was first seen so."""
+        if one.is_alive:
+            return None
+        if one.ended_at is not None:
+            return max(one.launched_at, one.ended_at)
+        with self._lock:
+            return self._gone_at.setdefault(one.id, self._account.clock.now())
+
+    def _facts_of(self, type_name: str) -> Facts | None:
+        with self._lock:
+            if type_name in self._facts:
+                return self._facts[type_name]
+        offers = self._catalogue(self._account.clock.now())
+        facts = {offer.type: offer.facts for offer in offers}
+        with self._lock:
+            self._facts = {type_name: None, **facts, **self._facts}
+            return self._facts[type_name]
+
+    def _price(self, one: Seen) -> MicroUsd | None:
+        """Return what an hour cost in its zone when it was launched; None: nobody has said."""
+        with self._lock:
+            known = self._prices.get(one.id)
+        if known is None:
+            try:
+                known = price_at_launch(self._account, one)
+            except CloudwhaleError:
+                return None  # asked again with the next list
+            if known is not None:
+                with self._lock:
+                    self._prices[one.id] = known
+        return known
+
+
+def price_at_launch(account: Account, one: Seen) -> MicroUsd | None:
+    """Return the spot price at a machine's launch; raise Denied or Unreachable.
+
+    Asked for one moment, EC2 answers with the price that held then, dated when it began to.
+    """
+    at = datetime.fromtimestamp(one.launched_at, UTC)
+    rows = listed(
+        account.calls, one.region, "ec2", "describe_spot_price_history", "SpotPriceHistory",
+        InstanceTypes=[one.type], ProductDescriptions=["Linux/UNIX"], AvailabilityZone=one.zone,
+        StartTime=at, EndTime=at,
+    )  # fmt: skip
+    dated = sorted(
+        ((row["Timestamp"], str(row["SpotPrice"])) for row in rows), key=lambda row: row[0]
+    )
+    held = [price for since, price in dated if since <= at] or [price for _, price in dated[:1]]
+    try:
+        return hourly(held[-1]) if held else None
+    except ValueError:
+        return None
+
+
+def _says(one: Seen) -> str:
+    """Return EC2's words for an end; its messages begin with the code themselves, as a rule."""
+    return one.says if one.reason in one.says else f"{one.says} ({one.reason})"

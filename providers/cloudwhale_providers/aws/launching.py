@@ -1,0 +1,219 @@
+"""How a machine is launched at EC2: once, wherever there is one at the price that was offered."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any
+
+from cloudwhale.model.offer import Offer
+from cloudwhale.model.units import Seconds
+from cloudwhale.spi.errors import CloudwhaleError, Denied, NoCapacity, TryAnother, Unreachable
+from cloudwhale.spi.provider import LaunchRequest
+from cloudwhale_providers.aws import errors, tags
+from cloudwhale_providers.aws.account import Account
+from cloudwhale_providers.aws.asking import code_of
+from cloudwhale_providers.aws.fleets import Made, had, words_of_fleet, words_of_instance
+from cloudwhale_providers.aws.listing import Listing, Seen
+from cloudwhale_providers.aws.network import Network
+from cloudwhale_providers.aws.quotas import QUOTAS, raise_command
+from cloudwhale_providers.aws.template import Templates
+from cloudwhale_providers.prices.aws import quota_group
+
+SETTLES_S: Seconds = 300.0
+"""An instance that is not listed by then was never made: EC2's lists are late by seconds."""
+GONE = ("InvalidLaunchTemplate", "InvalidGroup", "InvalidSubnet")
+"""What we had made, or had looked at, and is not there any more."""
+
+
+def token(request_id: str) -> str:
+    """Return the ClientToken of a launch: up to 64 ASCII characters, the same for the same id.
+
+    One token is enough for a launch, without a count of attempts. The house stores the rental
+    before it asks, repeats its launch under the same id only while the outcome is unknown, and
+    makes a new rental, with a new id, once a launch was refused. So a token whose answer held
+    nothing but errors is never used for another attempt; and a lost answer, of a machine or of
+    errors, is replayed by EC2 when it is asked again.
+    """
+    return hashlib.sha256(f"cloudwhale {request_id}".encode()).hexdigest()
+
+
+@dataclass
+class Attempts:
+    """What this process remembers of launches whose outcome is not known; safe for threads."""
+
+    words: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    """By request: what EC2 was asked. A token must come with the same words again."""
+    unlike_since: dict[str, Seconds] = field(default_factory=dict[str, Seconds])
+    """By request: since when EC2 says that the token came with other words before."""
+    lock: Lock = field(default_factory=Lock)
+
+    def asked(self, request_id: str, words: dict[str, Any]) -> dict[str, Any]:
+        """Return the words of the first time, which these are when there was none."""
+        with self.lock:
+            return self.words.setdefault(request_id, words)
+
+    def known(self, request_id: str) -> dict[str, Any] | None:
+        """Return the words of the first time; None when this process has not asked."""
+        with self.lock:
+            return self.words.get(request_id)
+
+    def unlike(self, request_id: str, now: Seconds) -> Seconds:
+        """Return for how long EC2 has said that a token came with other words."""
+        with self.lock:
+            return now - self.unlike_since.setdefault(request_id, now)
+
+    def over(self, request_id: str) -> None:
+        """Forget a launch: its outcome is known."""
+        with self.lock:
+            self.words.pop(request_id, None)
+            self.unlike_since.pop(request_id, None)
+
+
+class Launching:
+    """Makes instances, each request one; safe for threads."""
+
+    def __init__(
+        self, account: Account, listing: Listing, templates: Templates, network: Network
+    ) -> None:
+        self._account = account
+        self._listing = listing
+        self._templates = templates
+        self._network = network
+        self._attempts = Attempts()
+
+    def launched(self, request: LaunchRequest, offer: Offer) -> Made:
+        """Return the instance of a request: the one that is there, or a new one.
+
+        Raise TryAnother, Denied or Unreachable; after the last, the same request may be repeated.
+        """
+        there = self._listing.launched(offer.region, request.request_id)
+        if there is not None:
+            self._attempts.over(request.request_id)
+            return _found(there)
+        try:
+            made = self._made(request, offer)
+        except Unreachable as error:
+            if code_of(error) != errors.MISMATCH:
+                raise
+            return self._looked_for(request, offer, error)
+        except CloudwhaleError:
+            self._attempts.over(request.request_id)
+            raise
+        self._attempts.over(request.request_id)
+        self._listing.changed()
+        return made
+
+    def refused(self, region: str, type_name: str, market: str = "on-demand") -> str:
+        """Ask EC2 whether it would launch something of ours; return why not, or nothing."""
+        words: dict[str, Any] = {
+            "InstanceType": type_name, "MinCount": 1, "MaxCount": 1, "DryRun": True,
+            "ImageId": self._templates.image_id(region),
+        }  # fmt: skip
+        if market == "spot":
+            words["InstanceMarketOptions"] = {"MarketType": "spot"}
+        try:
+            self._account.calls.call(region, "ec2", "run_instances", **words)
+        except CloudwhaleError as error:
+            return "" if code_of(error) == errors.PERMITTED else error.says
+        return ""
+
+    def _made(self, request: LaunchRequest, offer: Offer) -> Made:
+        """Ask EC2 for the instance; once more where a thing of ours that it names was removed."""
+        try:
+            return self._asked(request, offer)
+        except Denied as error:
+            if not code_of(error).startswith(GONE):
+                raise
+            self._network.forget(offer.region)
+            self._templates.forget(offer.region)
+            self._attempts.over(request.request_id)
+            return self._asked(request, offer)
+
+    def _asked(self, request: LaunchRequest, offer: Offer) -> Made:
+        words = self._attempts.known(request.request_id)
+        if words is None:
+            words = self._attempts.asked(request.request_id, self._words(request, offer))
+        verb = "run_instances" if "MinCount" in words else "create_fleet"
+        try:
+            answer = self._account.calls.call(offer.region, "ec2", verb, **words)
+        except TryAnother as error:
+            raise type(error)(error.says, self._remedy(offer, error)) from error
+        made = had(answer)
+        if made is None:
+            raise self._none_of(answer.get("Errors") or (), words, offer)
+        return made
+
+    def _words(self, request: LaunchRequest, offer: Offer) -> dict[str, Any]:
+        own = tags.of_machine(self._account.installation, request, self._account.clock.now())
+        choices = self._network.choices(offer)
+        make = words_of_instance if self._account.options.pin_zone else words_of_fleet
+        template = self._templates.named(offer.region, request)
+        disks = self._templates.disks(offer.region, request)
+        words = make(offer, choices, template, disks)
+        return words | {
+            "ClientToken": token(request.request_id),
+            "TagSpecifications": tags.at_creation(own, ["instance", "volume", "network-interface"]),
+        }
+
+    def _none_of(
+        self, told: Sequence[Mapping[str, Any]], words: Mapping[str, Any], offer: Offer
+    ) -> CloudwhaleError:
+        """Return why a fleet has made nothing: the gravest of its errors, and all that it tried."""
+        errand = errors.Errand("ec2:CreateFleet", offer.region, self._quota(offer))
+        for one in told:
+            if one.get("ErrorCode") in ("Unsupported", "InvalidAvailabilityZone"):
+                self._network.lacks(self._zone(offer, one), offer.type)
+        zones = [
+            self._network.zone_of(offer.region, choice)
+            for choice in words["LaunchTemplateConfigs"][0]["Overrides"]
+        ]
+        others = tuple(_elsewhere(offer, zone) for zone in zones if zone and zone != offer.zone)
+        found = [
+            errors.refusal(
+                str(one.get("ErrorCode", "")), f"{self._zone(offer, one)}: "
+                f"{one.get('ErrorMessage', '')}", errand,
+            )
+            for one in told
+        ]  # fmt: skip
+        gravest = errors.gravest(found)
+        if gravest is None:
+            return NoCapacity(f"EC2 has made no {offer.type}, and does not say why", offers=others)
+        if isinstance(gravest, TryAnother):
+            return type(gravest)(gravest.says, gravest.remedy, offers=others)
+        return gravest
+
+    def _looked_for(self, request: LaunchRequest, offer: Offer, error: Unreachable) -> Made:
+        """Find what a token has made that came with other words before, by an earlier process."""
+        there = self._listing.launched(offer.region, request.request_id)
+        if there is not None:
+            self._attempts.over(request.request_id)
+            return _found(there)
+        if self._attempts.unlike(request.request_id, self._account.clock.steady()) < SETTLES_S:
+            raise error
+        self._attempts.over(request.request_id)
+        raise TryAnother(
+            f"{request.node} was asked for before, and EC2 has made no machine of it"
+        ) from error
+
+    def _zone(self, offer: Offer, told: Mapping[str, Any]) -> str:
+        choice = (told.get("LaunchTemplateAndOverrides") or {}).get("Overrides") or {}
+        return self._network.zone_of(offer.region, choice) or offer.zone
+
+    def _remedy(self, offer: Offer, error: CloudwhaleError) -> str:
+        return error.remedy or self._quota(offer)
+
+    def _quota(self, offer: Offer) -> str:
+        quota = QUOTAS.get((offer.market, quota_group(offer.type, offer.market)))
+        if quota is None:
+            return f"Ask AWS for more vCPUs of {offer.type} in {offer.region}."
+        return f"`{raise_command(quota, offer.region, offer.quota_units)}` asks for more."
+
+
+def _elsewhere(offer: Offer, zone: str) -> str:
+    """Return the id of the same offer in another zone, as the catalogue makes it."""
+    return f"{offer.provider}/{zone}/{offer.type}/{offer.market}"
+
+
+def _found(one: Seen) -> Made:
+    return Made(one.id, one.zone, one)

@@ -1,0 +1,194 @@
+"""Our machines as EC2 lists them: one list for all who ask within a second."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from threading import Lock
+from typing import Any, Literal
+
+from cloudwhale.model.units import Instant, Seconds
+from cloudwhale.spi.errors import CloudwhaleError
+from cloudwhale_providers.aws import tags
+from cloudwhale_providers.aws.account import Account
+from cloudwhale_providers.aws.asking import listed, tags_of
+
+SHARED_S: Seconds = 1.0
+SIDE_BY_SIDE = 8
+"""Regions that are asked at once."""
+
+State = Literal["starting", "running", "stopping", "gone"]
+STATES: Mapping[str, State] = {
+    "pending": "starting",
+    "running": "running",
+    "shutting-down": "stopping",
+    "stopping": "stopping",
+    "stopped": "stopping",  # somebody has stopped it by hand: it does not come back by itself
+    "terminated": "gone",
+}
+_ENDED_AT = re.compile(r"\((\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?:GMT|UTC)\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One of our instances as it was described last."""
+
+    id: str
+    region: str
+    zone: str
+    type: str
+    node: str
+    launch: str
+    """What it was asked for under."""
+    state: State
+    is_spot: bool
+    launched_at: Instant
+    ended_at: Instant | None
+    """When it was ended, where EC2 says that."""
+    stop_at: Instant | None
+    """By its tag."""
+    reason: str
+    """Code of its StateReason, `Client.UserInitiatedShutdown`."""
+    says: str
+
+    @property
+    def is_alive(self) -> bool:
+        """Say whether it may still run."""
+        return self.state in ("starting", "running")
+
+
+class Listing:
+    """Lists our instances; safe for threads."""
+
+    def __init__(self, account: Account, regions: Callable[[], Sequence[str]]) -> None:
+        self._account = account
+        self._regions = regions
+        self._known: dict[str, tuple[Seen, ...]] = {}
+        """By region, as it answered last."""
+        self._begun_at: Seconds = float("-inf")
+        self._changes = 0
+        """How often something was launched or ended; counts what a list must have seen."""
+        self._saw = -1
+        """How many changes the last list has seen."""
+        self.is_whole = False
+        """Whether every region has answered the last time."""
+        self._turn = Lock()
+        """Who comes while a list is being made waits for it, and takes it if it is new enough."""
+        self._note = Lock()
+
+    def all(self) -> Sequence[Seen]:
+        """Return our machines, newest first; of a region that does not answer, those known before.
+
+        Raise what went wrong when no region answers.
+        """
+        with self._note:
+            wanted = self._changes
+        with self._turn:
+            is_old = self._account.clock.steady() - self._begun_at >= SHARED_S
+            if is_old or self._saw < wanted:
+                self._read()
+            found = [one for some in self._known.values() for one in some]
+        return sorted(found, key=lambda one: (-one.launched_at, one.id))
+
+    def known(self, machine: str) -> Seen | None:
+        """Return a machine as the last list has it; None: it was not there."""
+        found = [one for some in self._known.values() for one in some if one.id == machine]
+        return found[0] if found else None
+
+    def changed(self) -> None:
+        """Make a new list for the next who asks: something was launched or ended."""
+        with self._note:
+            self._changes += 1
+
+    def launched(self, region: str, launch: str) -> Seen | None:
+        """Return the instance that a launch has made, the living one if there is one; None: none.
+
+        Asked before each launch: whoever asked before may have lost the answer.
+        """
+        found = self._described(region, Filters=[*self._own(), _tagged(tags.LAUNCH, launch)])
+        found.sort(key=lambda one: (not one.is_alive, -one.launched_at, one.id))
+        return found[0] if found else None
+
+    def one(self, region: str, machine: str) -> Seen | None:
+        """Return an instance of ours by its id; None while, or as, it is not listed."""
+        found = self._described(
+            region, Filters=[*self._own(), {"Name": "instance-id", "Values": [machine]}]
+        )
+        return found[0] if found else None
+
+    def _read(self) -> None:
+        with self._note:
+            changes = self._changes
+        begun_at = self._account.clock.steady()
+        regions = self._regions()
+        wrong: list[CloudwhaleError] = []
+        with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+            looks = {region: pool.submit(self._of_region, region) for region in regions}
+            for region, look in looks.items():
+                try:
+                    self._known[region] = look.result()
+                except CloudwhaleError as error:
+                    wrong.append(error)
+        self.is_whole = not wrong
+        if wrong and len(wrong) == len(regions):
+            raise wrong[0]
+        self._saw, self._begun_at = changes, begun_at
+
+    def _of_region(self, region: str) -> tuple[Seen, ...]:
+        return tuple(self._described(region, Filters=self._own(), MaxResults=1000))
+
+    def _described(self, region: str, **words: Any) -> list[Seen]:
+        rows = listed(
+            self._account.calls, region, "ec2", "describe_instances", "Reservations", **words
+        )
+        instances: Iterable[Mapping[str, Any]] = (
+            one for reservation in rows for one in reservation.get("Instances", ())
+        )
+        found = (seen(region, one, tags_of(one)) for one in instances if self._is_ours(one))
+        return [one for one in found if one is not None]
+
+    def _is_ours(self, instance: Mapping[str, Any]) -> bool:
+        return tags_of(instance).get(tags.INSTALLATION) == self._account.installation
+
+    def _own(self) -> list[dict[str, Any]]:
+        return [_tagged(tags.INSTALLATION, self._account.installation)]
+
+
+def _tagged(key: str, value: str) -> dict[str, Any]:
+    return {"Name": f"tag:{key}", "Values": [value]}
+
+
+def seen(region: str, one: Mapping[str, Any], own: Mapping[str, str]) -> Seen | None:
+    """Return a description of an instance in our words; None where it names no node of ours."""
+    node = own.get(tags.NODE, "")
+    if not node:
+        return None
+    reason = one.get("StateReason") or {}
+    said = str(one.get("StateTransitionReason") or "")
+    return Seen(
+        id=str(one["InstanceId"]),
+        region=region,
+        zone=str((one.get("Placement") or {}).get("AvailabilityZone", "")),
+        type=str(one.get("InstanceType", "")),
+        node=node,
+        launch=own.get(tags.LAUNCH, ""),
+        state=STATES.get(str(one["State"]["Name"]), "stopping"),
+        is_spot=one.get("InstanceLifecycle") == "spot",
+        launched_at=one["LaunchTime"].timestamp(),
+        ended_at=_ended_at(said),
+        stop_at=_instant(own.get(tags.STOP_AT, "")),
+        reason=str(reason.get("Code", "")),
+        says=str(reason.get("Message", "")) or said,
+    )
+
+
+def _ended_at(said: str) -> Instant | None:
+    found = _ENDED_AT.search(said)
+    if found is None:
+        return None
+    return datetime.strptime(found[1], "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC).timestamp()
+
+
+def _instant(text: str) -> Instant | None:
+    return float(text) if text.isdecimal() else None

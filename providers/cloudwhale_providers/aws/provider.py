@@ -1,0 +1,135 @@
+"""AWS EC2 as a provider: machines that are rented by the second, in every region that is meant."""
+
+from collections.abc import Collection, Sequence
+from typing import Literal
+
+from cloudwhale.model.offer import Offer
+from cloudwhale.model.units import Instant
+from cloudwhale.spi.errors import CloudwhaleError, Denied, TryAnother, Unreachable
+from cloudwhale.spi.provider import Check, Grounds, LaunchRequest, Leftover, Machine, Stop
+from cloudwhale_providers.aws.account import Account
+from cloudwhale_providers.aws.asking import Calls
+from cloudwhale_providers.aws.clients import Clients
+from cloudwhale_providers.aws.images import Images
+from cloudwhale_providers.aws.known import Known
+from cloudwhale_providers.aws.launching import Launching
+from cloudwhale_providers.aws.leftovers import Leftovers
+from cloudwhale_providers.aws.listing import Listing, Seen
+from cloudwhale_providers.aws.network import Network
+from cloudwhale_providers.aws.offers import LiveOffers
+from cloudwhale_providers.aws.settings import read, regions
+from cloudwhale_providers.aws.stopping import Stopping
+from cloudwhale_providers.aws.template import Templates
+
+
+class AwsProvider:
+    """EC2's machines of one installation; safe for threads; boto3 is imported by the first call."""
+
+    def __init__(self, grounds: Grounds, calls: Calls | None = None) -> None:
+        """Raise SettingsError when its table of the settings is wrong."""
+        self._grounds = grounds
+        self._options = read(grounds.settings, grounds.name)
+        self._account = Account(
+            calls or Clients(self._options.profile), grounds.installation, self._options,
+            grounds.clock,
+        )  # fmt: skip
+        asks, network = self._account.calls, Network(self._account)
+        images = Images(asks, grounds.clock, self._options.image)
+        self._live = LiveOffers(asks, grounds.listed, self._options.regions)
+        self._listing = Listing(self._account, self._regions)
+        self._known = Known(self._account, grounds.listed)
+        self._templates = Templates(self._account, images, network)
+        self._launching = Launching(self._account, self._listing, self._templates, network)
+        self._stopping = Stopping(self._account, self._listing, self._known)
+        self._sweep = Leftovers(self._account, self._regions, self._live.usd_h)
+
+    @property
+    def stops(self) -> frozenset[Stop]:
+        """The machine itself, by its watchdog; EC2 too, where the settings name a role for that."""
+        return frozenset({"cloud", "self"} if self._options.scheduler_role else {"self"})
+
+    def offers(self, now: Instant) -> Sequence[Offer]:
+        """Return what could be rented now; raise Denied or Unreachable."""
+        return self._live.offers(now)
+
+    def launch(self, request: LaunchRequest) -> Machine:
+        """Return the machine of a request, made when there is none, with the cloud's stop set.
+
+        Raise TryAnother, Denied or Unreachable. One whose stop cannot be set is ended again; if
+        that fails too, it is Unreachable, and the same request finds both.
+        """
+        offer = request.offer
+        if offer is None or not self._account.installation:
+            raise Denied("EC2 rents machines to an installation, by an offer", "Please report it.")
+        if request.stop_at is not None and request.stop_at <= self._grounds.clock.now():
+            raise self._too_late(request, offer)
+        made = self._launching.launched(request, offer)
+        return self._stopping.armed(request, offer, made)
+
+    def machines(self) -> Sequence[Machine]:
+        """Return every machine of ours, newest first; those that ended for about an hour.
+
+        What ends machines that have ended is removed in passing.
+        """
+        found = self._listing.all()
+        self._stopping.forget(found)
+        return [*self._known.unlisted(found), *(self._known.machine(one) for one in found)]
+
+    def extend(self, machine: str, stop_at: Instant) -> Instant | Literal["fixed"]:
+        """Move the cloud's stop; that of a machine that has ended is fixed.
+
+        Raise Unreachable for one that is not listed.
+        """
+        one = self._one(machine)
+        if one is None:
+            raise Unreachable(f"{machine} is not among our machines", "It is asked again.")
+        return self._stopping.move(one, stop_at) if one.is_alive else "fixed"
+
+    def terminate(self, machine: str) -> None:
+        """End a machine of ours; raise Denied for others', Unreachable when it may still live."""
+        self._stopping.terminate(machine, self._one(machine))
+
+    def leftovers(self, live: Collection[str]) -> Sequence[Leftover]:
+        """Return what belongs to no live machine."""
+        return self._sweep.leftovers(live)
+
+    def remove(self, leftover: Leftover) -> None:
+        """Remove what is left over and ours."""
+        self._sweep.remove(leftover)
+
+    def check(self) -> Sequence[Check]:
+        """Look at what launches need."""
+        return [self._stop_row(), *self._live.rows()]
+
+    def _stop_row(self) -> Check:
+        if self._options.scheduler_role:
+            says = "EventBridge Scheduler ends each machine on time"
+            return Check(name=f"{self._grounds.name} stops", state="ok", says=says)
+        return Check(
+            name=f"{self._grounds.name} stops",
+            state="warning",
+            says="nobody but the machines themselves ends them when this host is off",
+            remedy="Set `scheduler_role` in [clouds.aws] to a role that scheduler.amazonaws.com "
+            "may take and that allows ec2:TerminateInstances.",
+        )
+
+    def _one(self, machine: str) -> Seen | None:
+        """Return a machine of ours as it was listed; None for one that is not."""
+        known = self._listing.known(machine)
+        if known is None:
+            self._listing.all()
+            known = self._listing.known(machine)
+        return known
+
+    def _too_late(self, request: LaunchRequest, offer: Offer) -> CloudwhaleError:
+        """End what a launch may have made before its time was over; return what to say."""
+        there = self._listing.launched(offer.region, request.request_id)
+        if there is not None and there.is_alive:
+            self._stopping.terminate(there.id, there)
+        return TryAnother(f"{request.node} was to have ended before it was launched")
+
+    def _regions(self) -> Sequence[str]:
+        """Return the regions that machines may stand in; raise Denied or Unreachable."""
+        now = self._grounds.clock.now()
+        named = regions(self._options) or {one.region for one in self._grounds.listed(now)}
+        return self._live.regions(named, now)

@@ -1,0 +1,50 @@
+"""The tags that our things carry at AWS: whose they are, and what a machine is to know of itself.
+
+A machine reads its own from the metadata service, where keys hold letters, digits and `+-=.,_:@`
+only (EC2 User Guide, work-with-tags-in-IMDS).
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cloudwhale.model.units import Instant
+from cloudwhale.spi.provider import LaunchRequest
+
+INSTALLATION = "cloudwhale:installation"
+NODE = "cloudwhale:node"
+LAUNCH = "cloudwhale:launch"
+"""The id that a launch was asked for under."""
+PROJECT = "cloudwhale:project"
+LEASE = "cloudwhale:lease"
+"""`NUMBER:SECONDS` from launch on until the machine ends by itself."""
+STOP_AT = "cloudwhale:stop-at"
+"""When the cloud ends it, in seconds since 1970."""
+NAME = "Name"
+MOST_CHARACTERS = 256  # of a tag's value
+
+
+def of_machine(installation: str, request: LaunchRequest, now: Instant) -> dict[str, str]:
+    """Return the tags of a machine, its disk and its interface."""
+    tags = {
+        NAME: f"cloudwhale {request.node}",
+        INSTALLATION: installation,
+        NODE: request.node,
+        LAUNCH: request.request_id,
+        PROJECT: request.project,
+    }
+    if request.lease is not None:
+        seconds = max(0, int(request.lease.away_until - now))
+        tags[LEASE] = f"{request.lease.number}:{seconds}"
+    if request.stop_at is not None:
+        tags[STOP_AT] = str(int(request.stop_at))
+    return tags
+
+
+def listed(tags: Mapping[str, str]) -> list[dict[str, str]]:
+    """Return tags as AWS wants them, without empty ones."""
+    return [{"Key": key, "Value": value[:MOST_CHARACTERS]} for key, value in tags.items() if value]
+
+
+def at_creation(tags: Mapping[str, str], kinds: Sequence[str]) -> list[dict[str, Any]]:
+    """Return tags for things of several kinds that one call makes."""
+    return [{"ResourceType": kind, "Tags": listed(tags)} for kind in kinds]
