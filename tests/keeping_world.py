@@ -25,7 +25,8 @@ RENTAL = Rental(
     taken=OFFER, jobs={"j": "default"},
 )  # fmt: skip
 BOOTING = RENTAL.but(state=RentalState.BOOTING, machine="m-1", requested_at=0.0)
-READY = BOOTING.but(state=RentalState.READY)
+TOLD = LEASE.but(watched_until=1e6)
+READY = BOOTING.but(state=RentalState.READY, told=TOLD)  # its agent was told of its lease just now
 DRAINING = READY.but(state=RentalState.DRAINING)
 LOST = READY.but(state=RentalState.LOST, ended_at=100.0)
 

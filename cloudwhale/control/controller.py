@@ -6,13 +6,15 @@ from dataclasses import dataclass, replace
 
 from cloudwhale.control.answers import Noted
 from cloudwhale.control.arrivals import Found
+from cloudwhale.control.dealings import Dealings
 from cloudwhale.control.effects import Effects, Key, Result
 from cloudwhale.control.executor import Executor, Posted, SecretUnusable
 from cloudwhale.control.hired import Hired
-from cloudwhale.control.hiring import LAUNCH, VERBS, Ended, Extended, Launched
+from cloudwhale.control.hiring import LAUNCH, VERBS
 from cloudwhale.control.offers import Offered
 from cloudwhale.control.reports import Reading
 from cloudwhale.control.sightings import differ
+from cloudwhale.control.sweeping import Boxes, Leftovers, Removed, Sweeping
 from cloudwhale.control.timeline import JUMP_S, Timeline
 from cloudwhale.control.watcher import Machines, Mail, Watcher
 from cloudwhale.model import event as e
@@ -28,9 +30,6 @@ from cloudwhale.planning.queue import earliest
 from cloudwhale.planning.stirring import judged_at, stir
 from cloudwhale.spi.errors import (
     CloudwhaleError,
-    Denied,
-    PriceMoved,
-    QuotaExceeded,
     StaleWorld,
     TryAnother,
 )
@@ -38,7 +37,9 @@ from cloudwhale.spi.store import Store
 
 GAP_S: Seconds = 60.0  # a controller whose tick is due for so long has heard nobody
 LOOKED_THROUGH = 100  # more events than this since the last round are not looked at one by one
-SETTLES_ITSELF = (p.Place, p.Explain, p.WakeAgent, p.PostStart, p.PostStop, p.Late)
+SETTLES_ITSELF = (
+    p.Place, p.Explain, p.WakeAgent, p.PostStart, p.PostStop, p.Late, p.TellLease,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,7 @@ class Parts:
     executor: Executor
     effects: Effects
     timeline: Timeline
+    sweeping: Sweeping
 
 
 class Controller:
@@ -77,6 +79,7 @@ class Controller:
         self._executor = parts.executor
         self._effects = parts.effects
         self._timeline = parts.timeline
+        self._dealings = Dealings(parts.watcher.offers, parts.sweeping, parts.store.events)
         self._chosen = chosen
         self.epoch = epoch
         self._planned_version = -1
@@ -149,15 +152,18 @@ class Controller:
         world = self._store.world(now)
         reading, hired = Reading(world, now), Hired(world, now)
         for result in self._effects.done(now):
-            if result.key.verb in VERBS or isinstance(result.value, Offered | Machines):
-                self._unsaved += self._of_providers(result, hired, now)
+            self._unsaved += self._dealings.heard(result, hired, now)
             self._unsaved += self._came(result, world, reading, now)
+            self._unsaved += self._dealings.warned(reading.warned, hired)
         self._rise_above(reading.fence, now)
         self._save()
         for stray in reading.strays:
             self._effects.start(self._executor.end_stray(stray, self.epoch, now), now)
         self._answer(reading.strangers, now)
-        for look in self._watcher.looks(world.nodes.values(), now, rung=rung):
+        due = self._watcher.looks(world.nodes.values(), now, rung=rung)
+        if self._watcher.is_informed:
+            due += self._dealings.due(self._store.world(now), now)
+        for look in due:
             self._effects.start(look, now)
 
     def _answer(self, strangers: Mapping[str, str], now: Instant) -> None:
@@ -205,38 +211,17 @@ class Controller:
             case Found() as found:
                 self._watcher.arrived(found)
                 return []
-            case Offered():
+            case Offered() | Leftovers() | Boxes() | Removed():
                 return []
             case Machines() as seen:
                 return self._watcher.machines_came(seen, world, now)
             case Posted() as posted:
                 return _posted(result.key, posted, now)
-            case _:
+            case _ if result.key.verb == "wake":
                 self._watcher.woken(result.key.subject)
                 return []
-
-    def _of_providers(self, result: Result, hired: Hired, now: Instant) -> Iterable[e.Event]:
-        """Return what became of rented machines; what was refused is not asked for again soon."""
-        name, verb, offers = result.key.subject, result.key.verb, self._watcher.offers
-        match result.value:
-            case Offered() as offered:
-                offers.came(offered)
-            case Machines() as seen:
-                return hired.seen(seen.provider, seen.machines)
-            case Launched() | Extended() | Ended() as answer:
-                return hired.told(name, answer)
-            case _ if result.error is not None:
-                offer = hired.offer_of(name)
-                if verb == LAUNCH and isinstance(result.error, PriceMoved):
-                    offers.moved(offer)
-                elif verb == LAUNCH and isinstance(result.error, QuotaExceeded):
-                    offers.exhaust(offer, now, hired.rentals)
-                elif verb == LAUNCH and isinstance(result.error, TryAnother | Denied):
-                    offers.block(offer, now)
-                return hired.refused(name, verb, result.error)
             case _:
-                pass
-        return []
+                return []
 
     def _failed(
         self, key: Key, error: CloudwhaleError, world: World, now: Instant
@@ -290,7 +275,7 @@ class Controller:
                 return  # somebody wrote meanwhile: the next tick plans for the newer world
             settled_at = _version_after(made, world)
             self._executor.carry_out(made, world, self._effects, self.epoch)
-            self._shun(made, world.now)
+            self._unsaved += self._dealings.decided(made, world)
         self._effects.forget_unwanted(world.now)
         self._look_again_at = made.look_again_at
         self._planned_with = world.sightings
@@ -305,12 +290,6 @@ class Controller:
         rent = chosen.policies.rent
         asked = None if rent is None else Noted(rent)
         return plan(world, replace(chosen.policies, rent=asked)), asked
-
-    def _shun(self, made: p.Plan, now: Instant) -> None:
-        """Take no more of what has just failed to boot, for a while."""
-        for step in made.steps:
-            if isinstance(step, p.Return) and step.reason.code is Code.BOOT_FAILED:
-                self._watcher.offers.block(step.rental.offer, now)
 
     def _is_refused(self, made: p.Plan, world: World) -> bool:
         faults = check(made, world, self._chosen.policies.rules)

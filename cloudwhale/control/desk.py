@@ -106,7 +106,8 @@ def _cloud(name: str, settings: Settings, installation: str) -> Provider:
         return [offer for offer in catalogue(settings, now).offers if offer.provider == name]
 
     make: Callable[[Grounds], Provider] = plugins.load(plugins.PROVIDERS, name)
-    return make(Grounds(name, installation, settings.clouds[name], listed, SystemClock()))
+    clock, mailbox = SystemClock(), mailbox_url(settings)
+    return make(Grounds(name, installation, settings.clouds[name], listed, clock, mailbox))
 
 
 def host_options(settings: Settings) -> HostOptions:

@@ -4,9 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from cloudwhale.control.effects import Effect, Effects, Key
-from cloudwhale.control.hiring import Hiring
+from cloudwhale.control.hiring import TELL, Hiring, LeaseTold
 from cloudwhale.control.orders import (
     introduce_order,
+    lease_order,
     leave_order,
     start_order,
     stop_order,
@@ -20,8 +21,10 @@ from cloudwhale.mailbox.objects import Objects
 from cloudwhale.model import plan as p
 from cloudwhale.model.job import Job
 from cloudwhale.model.node import Node
+from cloudwhale.model.rental import Rental
 from cloudwhale.model.units import Instant
 from cloudwhale.model.world import World
+from cloudwhale.spi.clock import Clock
 from cloudwhale.spi.errors import CloudwhaleError, SettingsError
 from cloudwhale.spi.provider import LaunchRequest, Provider
 from cloudwhale.spi.store import Store
@@ -43,10 +46,12 @@ class Posted:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Places that agents are told of."""
+    """Places that agents are told of, and the clock that their leases are counted by."""
 
     mailbox: str
     home: str
+    clock: Clock | None = None
+    """None: the time of each round, which is as good where nothing takes time."""
 
 
 class Executor:
@@ -86,15 +91,17 @@ class Executor:
                 return self._post_stop(world.jobs[step.job], world, epoch)
             case p.WakeAgent():
                 return self._wake(world.nodes[step.node], epoch)
+            case p.TellLease():
+                return self._tell(step.rental, epoch, world.now)
             case _:
                 return self._hire(step, world)
 
     def _hire(self, step: p.Step, world: World) -> Effect | None:
         match step:
             case p.Rent():
-                return self._hiring.launch(step.rental)
+                return self._hiring.launch(step.rental, world.jobs)
             case p.Launch():
-                return self._hiring.launch(world.rentals[step.rental])
+                return self._hiring.launch(world.rentals[step.rental], world.jobs)
             case p.Renew():
                 return self._hiring.extend(step.rental)
             case p.Extend():
@@ -122,6 +129,25 @@ class Executor:
             return None
         order = stop_order(job, fence=epoch, at=world.now)
         return self._post(Key("stop", job.id, job.attempt), job.placement.node, lambda: order)
+
+    def _tell(self, rental: Rental, epoch: int, now: Instant) -> Effect | None:
+        """Return the effect that tells an agent of its lease, in seconds from its posting on."""
+        if rental.node is None:
+            return None
+        clock = self._where.clock
+
+        def order() -> Order:
+            # Never before the round: a wall clock that was set back would make a lease longer.
+            at = now if clock is None else max(now, clock.now())
+            return lease_order(rental, fence=epoch, at=at)
+
+        posted = self._post(Key(TELL, rental.id, rental.lease.number), rental.node, order)
+
+        def tell() -> LeaseTold:
+            posted.do()
+            return LeaseTold(rental.lease)
+
+        return Effect(posted.key, tell)
 
     def starts(self, node: Node) -> bool:
         """Say whether we can start a node's agent again when it has gone."""

@@ -1,15 +1,19 @@
 """What providers say of rented machines, as events: launched, refused, extended, gone."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
 
-from cloudwhale.control.hiring import EXTEND, LAUNCH, Ended, Extended, Launched
+from cloudwhale.clock import iso
+from cloudwhale.control.hiring import EXTEND, LAUNCH, Ended, Extended, Launched, LeaseTold
+from cloudwhale.control.reports import Notice
 from cloudwhale.model import event as e
 from cloudwhale.model.job import JobState
 from cloudwhale.model.node import Node, NodeState
 from cloudwhale.model.plan import Plan
 from cloudwhale.model.reason import Code, Reason
-from cloudwhale.model.rental import Rental, RentalState
-from cloudwhale.model.units import Instant, MicroUsd
+from cloudwhale.model.rental import Lease, Rental, RentalState
+from cloudwhale.model.units import Instant, MicroUsd, Seconds
 from cloudwhale.model.world import World
 from cloudwhale.planning.decided import events_of
 from cloudwhale.planning.leasing import STOP_AFTER_S
@@ -18,7 +22,19 @@ from cloudwhale.planning.settling import settled
 from cloudwhale.spi.errors import CloudwhaleError, Denied, QuotaExceeded, TryAnother
 from cloudwhale.spi.provider import Machine
 
+Answer: TypeAlias = Launched | Extended | Ended | LeaseTold
+"""What comes of something that is done to a rented machine."""
+
+GOES_BACK = (RentalState.DRAINING, RentalState.NEEDS_ATTENTION)
 OTHERS = "another offer is taken; this one is asked for again later"
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """How often something has failed, and for how long."""
+
+    times: int
+    for_s: Seconds
 
 
 class Hired:
@@ -34,7 +50,7 @@ class Hired:
         """Of a launch whose answer was lost the agent may have joined before."""
         self._now = now
 
-    def told(self, name: str, value: Launched | Extended | Ended) -> tuple[e.Event, ...]:
+    def told(self, name: str, value: Answer) -> tuple[e.Event, ...]:
         """Return what the answer to an effect changes."""
         rental = self._rentals.get(name)
         if rental is None:
@@ -47,6 +63,8 @@ class Hired:
                 found = _extended(rental, value, self._now)
             case Ended():
                 found = _ended(rental, value.machine, self._now)
+            case LeaseTold():
+                found = _lease_told(rental, value.lease, self._now)
         return self._remembered(found)
 
     def offer_of(self, name: str) -> str:
@@ -75,6 +93,45 @@ class Hired:
             answer = Extended(rental.renewal.lease.number, "fixed")
             found = _extended(rental, answer, self._now)
         return self._remembered(found)
+
+    def warned(self, notice: Notice) -> tuple[e.Event, ...]:
+        """Return what it changes that a machine was told by its provider that it will go.
+
+        That it may go is told and changes nothing.
+        """
+        rental = next((one for one in self._rentals.values() if one.node == notice.node), None)
+        if rental is None or rental.ended_at is not None:
+            return ()
+        if notice.goes_at is None:
+            says = f"{rental.id} may be taken away by its provider: {notice.says}"
+            return (_noted(rental, says, self._now, Code.TAKEN_AWAY),)
+        if rental.state not in (RentalState.BOOTING, RentalState.READY):
+            return ()
+        left_s = max(0.0, notice.goes_at - self._now)
+        says = f"{rental.id} is taken away by its provider in {left_s:.0f} s: {notice.says}"
+        return self._remembered(_warned(rental, says, self._now))
+
+    def stuck(self, name: str, error: CloudwhaleError, tried: Tried) -> tuple[e.Event, ...]:
+        """Return that a machine's end keeps failing: its money stays set aside, a person must look.
+
+        What is set aside holds up to the stop that the cloud itself enforces, so it does not grow.
+        """
+        rental = self._rentals.get(name)
+        if rental is None or rental.state not in (RentalState.DRAINING, RentalState.LOST):
+            return ()
+        says = (
+            f"{rental.id} cannot be given back, tried {tried.times} times in {tried.for_s:.0f} s: "
+            f"{error.says}"
+        )
+        change = f"{error.remedy} It is tried again for ever; {_at_the_latest(rental)}".strip()
+        reason = Reason(code=Code.NEEDS_ATTENTION, says=says, change=change)
+        stuck = rental.but(state=RentalState.NEEDS_ATTENTION)
+        return self._remembered(
+            [
+                e.Noted(at=self._now, subject=rental.id, reason=reason),
+                e.RentalChanged(at=self._now, rental=stuck),
+            ]
+        )
 
     def _told(self, rental: Rental, reason: Reason) -> Iterator[e.Event]:
         """Yield to those who wait for a machine that it does not come."""
@@ -121,17 +178,28 @@ def _listed(rental: Rental, machine: Machine | None, now: Instant) -> Iterable[e
     if rental.state is RentalState.RESERVED:
         return _launched(rental, machine, now)
     if machine.state == "gone":
-        return _gone(rental, _billed_to(machine, now), now)
+        return _gone(rental, _billed_to(machine, now), now, machine.says)
     if machine.state == "stopping" and rental.state is RentalState.READY:
-        return _warned(rental, now)
+        return _warned(rental, _taken(rental, machine), now)
     return ()
 
 
+def _taken(rental: Rental, machine: Machine) -> str:
+    why = f": {machine.says}" if machine.says else ""
+    return f"{rental.id} is taken away by its provider{why}"
+
+
+def _at_the_latest(rental: Rental) -> str:
+    return f"its cloud ends it by itself at {iso(rental.lease.stop_at)}"
+
+
 def _ended(rental: Rental, machine: Machine | None, now: Instant) -> Iterable[e.Event]:
-    if rental.state is not RentalState.DRAINING or rental.ended_at is not None:
+    if rental.state not in GOES_BACK or rental.ended_at is not None:
         return ()
     if machine is not None and machine.state != "gone":
-        return ()  # the next looks will see it go
+        if rental.state is RentalState.DRAINING:
+            return ()  # the next looks will see it go
+        return (e.RentalChanged(at=now, rental=rental.but(state=RentalState.DRAINING)),)
     return _gone(rental, now if machine is None else _billed_to(machine, now), now)
 
 
@@ -184,20 +252,31 @@ def _extended(rental: Rental, answer: Extended, now: Instant) -> Iterator[e.Even
         yield e.RentalChanged(at=now, rental=rental.but(renewal=None, lease=lease))
 
 
-def _warned(rental: Rental, now: Instant) -> Iterator[e.Event]:
+def _lease_told(rental: Rental, told: Lease, now: Instant) -> Iterator[e.Event]:
+    """Its agent reads it as soon as it can; a lease that has become longer since is told next."""
+    if rental.state is RentalState.READY and rental.ended_at is None:
+        lease = rental.lease
+        if lease.number == told.number:
+            lease = lease.but(watched_until=told.watched_until)
+        yield e.RentalChanged(at=now, rental=rental.but(told=told, lease=lease))
+
+
+def _warned(rental: Rental, says: str, now: Instant) -> Iterator[e.Event]:
     """Its provider takes it away: what runs there is landed, and nothing starts there."""
-    yield _noted(rental, f"{rental.id} is taken away by its provider", now)
+    yield _noted(rental, says, now, Code.TAKEN_AWAY)
     yield e.RentalChanged(at=now, rental=rental.but(state=RentalState.DRAINING))
     if rental.node is not None:
         yield e.NodeDrained(at=now, node=rental.node)
 
 
-def _gone(rental: Rental, at: Instant, now: Instant) -> Iterator[e.Event]:
+def _gone(rental: Rental, at: Instant, now: Instant, says: str = "") -> Iterator[e.Event]:
     """The machine is no more; the next rounds see to its jobs, and pay for it."""
-    is_lost = rental.state is not RentalState.DRAINING
+    is_lost = rental.state not in GOES_BACK
     if is_lost:
-        yield _noted(rental, f"{rental.id} was taken away by its provider, or has ended", now)
-    state = RentalState.LOST if is_lost else rental.state
+        why = f": {says}" if says else ""
+        says = f"{rental.id} was taken away by its provider, or has ended{why}"
+        yield _noted(rental, says, now)
+    state = RentalState.LOST if is_lost else RentalState.DRAINING
     yield e.RentalChanged(at=now, rental=rental.but(state=state, ended_at=at))
 
 
@@ -205,6 +284,6 @@ def _settled(rental: Rental, now: Instant) -> Iterable[e.Event]:
     return events_of(Plan(version=0, steps=(settled(rental),)), now)
 
 
-def _noted(rental: Rental, says: str, now: Instant) -> e.Noted:
-    reason = Reason(code=Code.MACHINE_GONE, says=says)
+def _noted(rental: Rental, says: str, now: Instant, code: Code = Code.MACHINE_GONE) -> e.Noted:
+    reason = Reason(code=code, says=says)
     return e.Noted(at=now, subject=rental.id, reason=reason)

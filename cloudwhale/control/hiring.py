@@ -7,12 +7,14 @@ from typing import Literal
 from cloudwhale.control.effects import Effect, Key
 from cloudwhale.mailbox.box import claims_of, inbox_from, orders_to
 from cloudwhale.mailbox.objects import Objects
-from cloudwhale.model.rental import Rental
-from cloudwhale.model.units import Instant
+from cloudwhale.model.job import Job
+from cloudwhale.model.rental import Lease, Rental
+from cloudwhale.model.units import GiB, Instant
 from cloudwhale.spi.provider import LaunchRequest, Machine, Provider
 
 LAUNCH, EXTEND, TERMINATE, SWEEP = "launch", "extend", "terminate", "sweep"
-VERBS = frozenset({LAUNCH, EXTEND, TERMINATE, SWEEP})
+TELL = "tell"
+VERBS = frozenset({LAUNCH, EXTEND, TERMINATE, SWEEP, TELL})
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,13 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
+class LeaseTold:
+    """The order that tells an agent of a lease lies in its mailbox."""
+
+    lease: Lease
+
+
+@dataclass(frozen=True, slots=True)
 class Swept:
     """Nothing of a machine's mailbox is left."""
 
@@ -55,11 +64,15 @@ class Hiring:
         self._mailbox = mailbox
         self._home = home
 
-    def launch(self, rental: Rental) -> Effect | None:
-        """Return the launch of a machine whose money is set aside; idempotent by the rental."""
+    def launch(self, rental: Rental, jobs: Mapping[str, Job]) -> Effect | None:
+        """Return the launch of a machine whose money is set aside; idempotent by the rental.
+
+        `jobs`: those that live, by id.
+        """
         provider = self._provider(rental)
         if provider is None or rental.node is None:
             return None
+        project, disk_gib = _asked(rental, jobs)
         request = LaunchRequest(
             request_id=rental.id,
             node=rental.node,
@@ -67,6 +80,9 @@ class Hiring:
             mailbox=self._mailbox,
             home=self._home,
             stop_at=rental.lease.stop_at,
+            project=project,
+            disk_gib=disk_gib,
+            lease=rental.lease,
         )
         return Effect(Key(LAUNCH, rental.id), lambda: Launched(provider.launch(request)))
 
@@ -83,25 +99,35 @@ class Hiring:
         return Effect(Key(EXTEND, rental.id, lease.number), extend)
 
     def terminate(self, rental: Rental) -> Effect | None:
-        """Return the end of a machine; what the provider says of it then comes back."""
+        """Return the end of a machine; what the provider says of it then comes back.
+
+        Of one that is gone from the list, its schedule is deleted before its money is released.
+        """
         provider = self._provider(rental)
         if provider is None or not rental.machine:
             return None
 
         def terminate() -> Ended:
             provider.terminate(rental.machine)
-            listed = (one for one in provider.machines() if one.id == rental.machine)
-            return Ended(next(listed, None))
+            listed = next((one for one in provider.machines() if one.id == rental.machine), None)
+            if listed is None or listed.state == "gone":
+                provider.terminate(rental.machine)
+            return Ended(listed)
 
         return Effect(Key(TERMINATE, rental.id), terminate)
 
     def sweep(self, rental: Rental) -> Effect | None:
-        """Return the removal of what lies in the mailbox for a machine that is no more."""
-        node = rental.node
+        """Return the removal of what is left of a machine that is no more.
+
+        That is its schedule, if it ended by itself, and what lies in the mailbox for it.
+        """
+        node, provider = rental.node, self._provider(rental)
         if node is None:
             return None
 
         def sweep() -> Swept:
+            if provider is not None and rental.machine:
+                provider.terminate(rental.machine)
             for box in (inbox_from, orders_to, claims_of):
                 prefix = box(self._objects, node).key(0).rsplit("/", 1)[0]
                 self._objects.delete(self._objects.keys(prefix))
@@ -112,3 +138,14 @@ class Hiring:
     def _provider(self, rental: Rental) -> Provider | None:
         """Return who has the machine; None when the settings do not name it any more."""
         return None if rental.taken is None else self._providers.get(rental.taken.provider)
+
+
+def _asked(rental: Rental, jobs: Mapping[str, Job]) -> tuple[str, GiB]:
+    """Return the project of a machine's first job, and the most disk that one of them asks for.
+
+    The same for a launch that is repeated: who has ended meanwhile is known no more, and the
+    provider keeps to what it was asked first.
+    """
+    mine = [jobs[name] for name in rental.jobs if name in jobs]
+    disk_gib = max((job.wants.disk_gib or 0.0 for job in mine), default=0.0)
+    return next(iter(rental.jobs.values()), ""), disk_gib

@@ -16,6 +16,7 @@ from cloudwhale.control.effects import ThreadedEffects
 from cloudwhale.control.executor import Executor, Where
 from cloudwhale.control.store.opening import lock_for
 from cloudwhale.control.supply import limits_of
+from cloudwhale.control.sweeping import Sweeping
 from cloudwhale.control.timeline import Timeline
 from cloudwhale.control.watcher import Watcher
 from cloudwhale.mailbox.bell import Bell, Rang
@@ -195,15 +196,16 @@ def _controller(
 ) -> Controller:
     settings, now = desk.settings, desk.clock.now()
     epoch = desk.store.new_epoch(desks.node_name(settings), now)
-    where = Where(desks.mailbox_url(settings), str(settings.home))
+    where = Where(desks.mailbox_url(settings), str(settings.home), desk.clock)
     watcher = Watcher(desk.objects, found, desk.store.read_to(), settings.clock_skew_s)
-    watcher.offers.limit_to(limits_of(settings))
+    watcher.offers.limit_to(limits_of(settings), accept_no_stop=settings.accept_no_stop)
     parts = Parts(
         store=desk.store,
         watcher=watcher,
         executor=Executor(desk.store, desk.objects, found, lambda: desk.key, where),
         effects=effects,
         timeline=Timeline(desk.clock, not_before=_newest_at(desk.store)),
+        sweeping=Sweeping(found, desk.objects),
     )
     chosen = Chosen(
         desks.policies(settings, desk.clock), settings.order, settings.score, settings.seed,

@@ -9,11 +9,14 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from cloudwhale.control.circuits import Circuits, barred
 from cloudwhale.control.effects import Effect, Key
 from cloudwhale.model.offer import Offer
+from cloudwhale.model.reason import Code, Refusal
 from cloudwhale.model.rental import Rental, RentalState
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.planning.allowing import Limits, allowed
+from cloudwhale.planning.boots import Scope
 from cloudwhale.planning.shortlist import shortlist
 from cloudwhale.spi.provider import Provider
 
@@ -71,6 +74,10 @@ class Offers:
         self._quotas: dict[str, _Quota] = {}
         """By group: of the others nobody knows where they end, and they are tried."""
         self._limits = Limits()
+        self._accepts_no_stop = False
+        self._without_stop: set[str] = set()
+        """Providers that were told of, as nobody ends their machines by itself."""
+        self.circuits = Circuits()
         self._asked_at: Instant | None = None
         self._seen_at: Instant = float("-inf")
         """When it was last asked what is open."""
@@ -80,9 +87,13 @@ class Offers:
         self._kept: Kept | None = None
         """The open offers as a store keeps them, made when they are asked for."""
 
-    def limit_to(self, limits: Limits) -> None:
-        """Offer from now on what a user's settings allow, and nothing else."""
+    def limit_to(self, limits: Limits, *, accept_no_stop: bool = False) -> None:
+        """Offer from now on what a user's settings allow, and nothing else.
+
+        `accept_no_stop`: also machines that neither their cloud nor they themselves end in time.
+        """
         self._limits = limits
+        self._accepts_no_stop = accept_no_stop
         self._made_of = None
 
     def looks(self, now: Instant) -> list[Effect]:
@@ -98,10 +109,25 @@ class Offers:
 
         return Effect(Key("offers", name), ask)
 
-    def came(self, offered: Offered) -> None:
-        """Take what a provider offers in place of what it offered before."""
-        self._by_provider[offered.provider] = offered.offers
+    def came(self, offered: Offered) -> Refusal | None:
+        """Take what a provider offers in place of what it offered before.
+
+        Return why nothing of it is taken, once; None when it is, or when that was said.
+        """
+        name, provider = offered.provider, self._providers.get(offered.provider)
+        has_stop = self._accepts_no_stop or provider is None or bool(provider.stops)
+        self._by_provider[name] = offered.offers if has_stop else ()
         self._made_of = None
+        if has_stop or not offered.offers or name in self._without_stop:
+            return None
+        self._without_stop.add(name)
+        return Refusal(
+            code=Code.NO_STOP,
+            says=f"nothing is rented from {name}: neither it nor its machines end them in time "
+            "when nobody is there who could",
+            can_wait=False,
+            change="accept_no_stop = true in cloudwhale.toml rents there all the same",
+        )
 
     def ask_soon(self) -> None:
         """Ask at the next chance: a price is said to have moved."""
@@ -145,11 +171,12 @@ class Offers:
         self._seen_at = now
         blocked = frozenset(name for name, block in self._blocked.items() if block.until > now)
         left = self._left(now, rentals)
-        made_of = (blocked, tuple(left.items()))
+        closed = self.circuits.closed(now)
+        made_of = (blocked, closed, tuple(left.items()))
         if made_of == self._made_of:
             return self._open
         self._made_of = made_of
-        found = shortlist(self._allowed(blocked, left))
+        found = shortlist(self._allowed(blocked, closed, left))
         if len(found) != len(self._open) or any(
             a is not b and a != b for a, b in zip(found, self._open, strict=True)
         ):
@@ -167,11 +194,15 @@ class Offers:
             name: max(0.0, one.most - used.get(name, 0.0)) for name, one in self._quotas.items()
         }
 
-    def _allowed(self, blocked: Collection[str], left: Mapping[str, float]) -> Iterator[Offer]:
+    def _allowed(
+        self, blocked: Collection[str], closed: frozenset[Scope], left: Mapping[str, float]
+    ) -> Iterator[Offer]:
         for offers in self._by_provider.values():
             for offer in allowed(offers, self._limits).offers:
                 units = left.get(offer.quota, offer.quota_left)
-                if offer.id in blocked or (units is not None and offer.quota_units > units):
+                if offer.id in blocked or barred(offer, closed):
+                    continue
+                if units is not None and offer.quota_units > units:
                     continue
                 yield offer if units == offer.quota_left else offer.but(quota_left=units)
 
@@ -187,7 +218,9 @@ class Offers:
         asks_at = None if self._asked_at is None else self._asked_at + self._every_s
         learned = [one.until for one in self._quotas.values()]
         blocked = [one.until for one in self._blocked.values() if one.until > self._seen_at]
-        return min([*blocked, *learned, *([] if asks_at is None else [asks_at])], default=None)
+        closes = self.circuits.next_at(self._seen_at)
+        others = [at for at in (asks_at, closes) if at is not None]
+        return min([*blocked, *learned, *others], default=None)
 
 
 def _used(rentals: Iterable[Rental]) -> Mapping[str, float]:

@@ -2,9 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 
-from cloudwhale.mailbox.documents import IntroduceOrder, LeaveOrder, StartOrder, StopOrder
+from cloudwhale.mailbox.documents import (
+    IntroduceOrder,
+    LeaseOrder,
+    LeaveOrder,
+    StartOrder,
+    StopOrder,
+)
 from cloudwhale.model.job import CheckpointRule, Job, Resources
 from cloudwhale.model.node import Device, Node
+from cloudwhale.model.rental import Rental
 from cloudwhale.model.units import GiB, Instant
 from cloudwhale.planning.inventory import device_memory_taken
 
@@ -88,3 +95,16 @@ def introduce_order(*, fence: int, at: Instant) -> IntroduceOrder:
 def leave_order(*, fence: int, at: Instant, agent: str = "") -> LeaveOrder:
     """Return the order that lets an agent go once nothing runs there; `agent`: that one alone."""
     return LeaveOrder(at=at, fence=fence, request_id=f"leave-{fence}-{at:.3f}", agent=agent)
+
+
+def lease_order(rental: Rental, *, fence: int, at: Instant) -> LeaseOrder:
+    """Return the order that tells a machine how long it is paid for, in seconds from `at` on."""
+    lease = rental.lease
+    return LeaseOrder(
+        at=at,
+        fence=fence,
+        request_id=f"lease-{rental.id}-{lease.number}-{lease.watched_until:.3f}",
+        number=lease.number,
+        watched_s=max(0.0, lease.watched_until - at),
+        away_s=max(0.0, lease.away_until - at),
+    )

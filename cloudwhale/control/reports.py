@@ -26,6 +26,15 @@ class Stray:
     attempt: int
 
 
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A rented machine has been told by its provider that it goes, or may go."""
+
+    node: str
+    goes_at: Instant | None
+    says: str
+
+
 class Reading:
     """Events from reports, each seen with what the earlier ones of the same breath changed."""
 
@@ -50,6 +59,8 @@ class Reading:
         """Agents that report although their nodes are not known, by the node's name."""
         self.said_at: dict[str, Instant] = {}
         """When each node's newest report was written, by its own clock."""
+        self.warned: list[Notice] = []
+        """Machines that their providers take away, or may, as these have said to them."""
         self.measured: dict[str, Measured] = {}
         """What is used of each node, as its newest heartbeat says."""
 
@@ -114,6 +125,8 @@ class Reading:
             yield from self._of_attempt(node, report)
         elif isinstance(report, d.Noticed):
             yield self._noted(node, report.code, report.says)
+        elif isinstance(report, d.Warned):
+            self.warned.append(Notice(node, report.goes_at, report.says))
 
     def _joined(self, node: str, report: d.Joined) -> e.NodeJoined:
         joined = joined_node(self._nodes.get(node), node, report, self._now)
@@ -187,6 +200,8 @@ class Reading:
                     attempt, report.how, report.exit_code, report.says, report.unsaved_s,
                     report.ran_s, report.peaks, self._device_gib(job),
                 )  # fmt: skip
+                if self._was_landed(job, report):
+                    return _landed(job, report, at)
                 return cast(e.Event, meaning(job, end, at))
             case d.OrderRefused(code=Code.START_FAILED):
                 end = End(attempt, "start-failed", None, report.says, 0.0)
@@ -200,6 +215,14 @@ class Reading:
             case _:
                 raise TypeError(f"a report without a meaning: {report!r}")
 
+    def _was_landed(self, job: Job, report: d.AttemptEnded) -> bool:
+        """Say whether a rented machine stopped a job by itself: its lease ends, or it is taken.
+
+        No retry is spent on that. Whoever ended by itself before the signal came has just ended.
+        """
+        is_rented = job.placement is not None and job.placement.node in self._rented
+        return is_rented and job.wish is None and report.how == "stopped"
+
     def _device_gib(self, job: Job) -> GiB | None:
         """Return the nominal memory of the smallest device that a job was given."""
         place = job.placement
@@ -211,6 +234,18 @@ class Reading:
 
     def _noted(self, subject: str, code: Code, says: str) -> e.Noted:
         return e.Noted(at=self._now, subject=subject, reason=Reason(code=code, says=says))
+
+
+def _landed(job: Job, report: d.AttemptEnded, now: Instant) -> e.GaveWay:
+    reason = Reason(
+        code=Code.LEASE_ENDS,
+        says=f"its machine stopped it, checkpoint first: {report.says or 'its lease ends'}",
+        change="it starts elsewhere, or on the same machine while that is paid for",
+    )
+    return e.GaveWay(
+        at=now, job=job.id, attempt=report.attempt, reason=reason, lost_s=report.unsaved_s,
+        ran_s=report.ran_s, peaks=report.peaks,
+    )  # fmt: skip
 
 
 def joined_node(known: Node | None, name: str, report: d.Joined, now: Instant) -> Node:

@@ -81,6 +81,13 @@ class Code(StrEnum):
     MACHINE_GONE = "machine-gone"
     LEASE_ENDS = "lease-ends"
     RETURNED = "returned"
+    TAKEN_AWAY = "taken-away"  # its provider takes the machine, or may take it
+    BOOTED = "booted"  # a machine came up where others had not
+    CIRCUIT_OPEN = "circuit-open"  # nothing is launched there for a while: machines did not boot
+    NEEDS_ATTENTION = "needs-attention"  # its provider does not end a machine; a person must look
+    LEFTOVER_REMOVED = "leftover-removed"  # something of ours belonged to no machine any more
+    NO_STOP = "no-stop"  # who has the machines does not end them by itself, nor do they
+    INSTALLATION = "installation"  # under which name machines are rented
     # notes
     CHECKPOINT_LATE = "checkpoint-late"
     STALE_ATTEMPT = "stale-attempt"

@@ -18,6 +18,7 @@ from cloudwhale.planning.fault import Fault, Rule
 from cloudwhale.planning.rules import Rules
 
 LEAST_EXTRA_S = 150.0  # a minute that is billed at least, and 90 s until a bill ends
+HEARD_S = 900.0  # a quarter of an hour without a word, and a machine takes no new orders
 HOLDS_PLACE = ("starting", "running", "recovering")
 TAKES_JOBS = ("reserved", "requested", "booting", "ready")
 
@@ -282,6 +283,28 @@ def joins_its_own(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
             yield Fault("joins-its-own", f"{step.job} joins {old.id} although {why}")
 
 
+def told_what_is_paid(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
+    """An agent is told of the lease that is paid for, and that we are heard not for too long."""
+    goes_back = {step.rental.id for step in plan.steps if isinstance(step, p.Return)}
+    for step in plan.steps:
+        if not isinstance(step, p.TellLease):
+            continue
+        told, old = step.rental.lease, world.rentals.get(step.rental.id)
+        if old is None:
+            yield Fault("told-what-is-paid", f"{step.rental.id} is told, which nobody rents")
+            continue
+        heard_s = told.watched_until - world.now
+        broken = {
+            "its lease is another": told.number != old.lease.number,
+            "it is paid for otherwise": told.away_until != old.lease.away_until,
+            "it is not ready": old.state.value != "ready" or old.ended_at is not None,
+            "it goes back": old.id in goes_back,
+            f"we count as heard for {heard_s:g} s": not 0 < heard_s <= HEARD_S,
+        }
+        for why in (why for why, is_broken in broken.items() if is_broken):
+            yield Fault("told-what-is-paid", f"{old.id} is told of a lease although {why}")
+
+
 def _term(rental: Rental) -> object:
     """Return until when a machine is had, and for which money: no step for a job changes that."""
     return (rental.lease, rental.renewal, rental.reserved)
@@ -296,5 +319,6 @@ RULES: tuple[Rule, ...] = (
     suitable_machine,
     rented_for_them,
     joins_its_own,
+    told_what_is_paid,
     paid_in_full,
 )

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 from cloudwhale.model import event as e
 from cloudwhale.model import plan as p
+from cloudwhale.model.reason import Code
 from cloudwhale.model.units import NOTHING, Instant
-from cloudwhale.planning import projects
+from cloudwhale.planning import boots, projects
 
 
 def events_of(plan: p.Plan, at: Instant) -> tuple[e.Event, ...]:
@@ -65,6 +66,9 @@ def _of_rental(
         case p.Return() if node is not None:
             yield e.RentalChanged(at=at, rental=rental)
             yield e.NodeDrained(at=at, node=node)
+            if step.reason.code is Code.BOOT_FAILED:
+                note = boots.noted(rental, Code.BOOT_FAILED, step.reason.says, at)
+                yield from () if note is None else (note,)
         case p.Settle():
             for job, amount in step.charges.items():
                 project = rental.jobs.get(job, "default")

@@ -26,6 +26,7 @@ from cloudwhale.planning.needs import spec_of
 from cloudwhale.planning.queue import earliest
 from cloudwhale.planning.settling import settled
 from cloudwhale.planning.speeds import run_s
+from cloudwhale.planning.telling import telling
 
 RENEWS_BEFORE_S: Seconds = 60.0  # an extension is asked for so long before the landing begins
 BOOTS_WITHIN_S: Seconds = 300.0  # on top of twice what its offer says: then it counts as failed
@@ -93,6 +94,10 @@ def keeping(world: World, durations: Durations, without: Collection[str] = ()) -
         placed |= {step.job for step in theirs if isinstance(step, p.Place)}
         expected |= {job.id for job in one.expected}
         look_again_at = earliest(look_again_at, one.look_again_at)
+    returned = {step.rental.id for step in steps if isinstance(step, p.Return)}
+    told = telling(world.rentals, world.now, returned)
+    steps += told.steps
+    look_again_at = earliest(look_again_at, told.look_again_at)
     return Kept(tuple(steps), frozenset(expected), look_again_at, paid)
 
 

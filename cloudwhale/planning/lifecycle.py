@@ -102,7 +102,7 @@ RENTAL_TRANSITIONS: dict[RentalState, frozenset[RentalState]] = {
     ),
     RentalState.LOST: frozenset({RentalState.RETURNED, RentalState.NEEDS_ATTENTION}),
     # retried for ever, never forgotten
-    RentalState.NEEDS_ATTENTION: frozenset({RentalState.RETURNED}),
+    RentalState.NEEDS_ATTENTION: frozenset({RentalState.DRAINING, RentalState.RETURNED}),
     RentalState.RETURNED: frozenset(),
 }
 

@@ -5,14 +5,18 @@ import random
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, TypeVar
 
+from cloudwhale.agent.seen import Tenure
+from cloudwhale.agent.tenure import begun
 from cloudwhale.mailbox.objects import Objects
 from cloudwhale.model.offer import Offer
 from cloudwhale.model.units import Instant, MicroUsd, Seconds
 from cloudwhale.simulation.machines import Habits, Programs, SimulatedMachine
-from cloudwhale.spi.errors import NoCapacity, PriceMoved
+from cloudwhale.spi.errors import Denied, NoCapacity, PriceMoved
 from cloudwhale.spi.provider import Check, LaunchRequest, Leftover, Machine, Stop
+
+T = TypeVar("T")
 
 SHOWN_S: Seconds = 3600.0  # EC2 lists a machine for about an hour after its end
 
@@ -41,6 +45,7 @@ class Shelf:
         return since[-1] if since else self.offer.price_usd_h
 
 
+WATCHDOG_S: Seconds = 60.0  # from the end of a lease to that of a machine whose agent is dead
 SLOW = 10.0  # how many times slower a slow boot is
 
 
@@ -62,11 +67,19 @@ class Hired:
     """When the cloud itself ends it, as it was asked to; infinity: never."""
     ended_at: Instant | None = None
     is_up: bool = False
+    is_scheduled: bool = False
+    """Whether there is a schedule that ends it: a thing of its own, which can be left over."""
 
     @property
     def ends_at(self) -> Instant:
         """Return when it ends if nobody ends it before."""
-        return min(self.taken_at, self.stop_at)
+        return min(self.taken_at, self.stop_at, self._barks_at)
+
+    @property
+    def _barks_at(self) -> Instant:
+        """Return when its own watchdog ends it though its agent is dead; infinity: it has none."""
+        tenure = self.machine.disk.tenure
+        return math.inf if tenure is None else tenure.away_until + WATCHDOG_S
 
     @property
     def noticed_at(self) -> Instant:
@@ -137,13 +150,19 @@ class SimulatedCloud:
         """Every machine that there ever was, by the id of its request."""
         self._listed: dict[str, Hired] = {}
         """Those that run or have ended not long ago, by their own id, oldest first."""
+        self.foreign: dict[str, Leftover] = {}
+        """What others have in the same account, by id."""
+
+    def ask(self, verb: str, do: Callable[[], T]) -> T:
+        """Do one call of the cloud's own; where tests let it fail, before or after it is done."""
+        return do()
 
     # -- as a provider -----------------------------------------------------------------------
 
     @property
     def stops(self) -> frozenset[Stop]:
-        """It ends machines by itself, as it was asked to."""
-        return frozenset({"cloud"})
+        """It ends machines by itself, as it was asked to, and they do."""
+        return frozenset({"cloud", "self"})
 
     def offers(self, now: Instant) -> Sequence[Offer]:
         """Return all shelves at today's prices; one that has run dry is not told from others."""
@@ -153,16 +172,24 @@ class SimulatedCloud:
 
     def launch(self, request: LaunchRequest) -> Machine:
         """Start a machine; raise NoCapacity when none is left, PriceMoved when it costs more."""
-        now = self._now()
+        known = self.ask("create", lambda: self._created(request))
+        if request.stop_at is not None and not known.is_scheduled and known.ended_at is None:
+            self.ask("schedule", lambda: _schedule(known, request.stop_at))
+        self.step(self._now())
+        return known.seen(self._now())
+
+    def _created(self, request: LaunchRequest) -> Hired:
         known = self.hired.get(request.request_id)
         if known is None:
-            known = self._hired(request, now)
+            known = self._hired(request, self._now())
             self.hired[request.request_id] = self._listed[known.id] = known
-            self.step(now)
-        return known.seen(now)
+        return known
 
     def machines(self) -> Sequence[Machine]:
         """Return the machines that run or have ended in the last hour, newest first."""
+        return self.ask("list", self._machines)
+
+    def _machines(self) -> Sequence[Machine]:
         now = self._now()
         self._listed = {name: one for name, one in self._listed.items() if _is_shown(one, now)}
         return [one.seen(now) for one in reversed(self._listed.values())]
@@ -172,29 +199,44 @@ class SimulatedCloud:
         found = self._listed.get(machine)
         if found is None or found.ended_at is not None:
             return "fixed"
-        found.stop_at = stop_at
+        self.ask("move", lambda: _schedule(found, stop_at))
         return stop_at
 
     def terminate(self, machine: str) -> None:
-        """End a machine at once; its bill ends with it."""
-        found = self._listed.get(machine)
-        if found is not None:
-            _end(found, self._now())
+        """End a machine at once, and its bill with it; of one that is gone, end its schedule."""
+        found = next((one for one in self.hired.values() if one.id == machine), None)
+        if found is None:
+            return
+        if found.ended_at is None:
+            self.ask("terminate", lambda: _end(found, self._now()))
+        elif found.is_scheduled:
+            self.ask("delete", lambda: _unschedule(found))
 
     def leftovers(self, live: Collection[str]) -> Sequence[Leftover]:
-        """Return the machines that run and that nobody knows of."""
-        unknown = (one for one in self._living() if one.machine.node not in live)
-        return [
-            Leftover(
-                id=one.id, what="instance", node=one.machine.node, since=one.launched_at,
-                region=one.shelf.offer.region, usd_h=one.price_usd_h,
-            )
-            for one in unknown
-        ]  # fmt: skip
+        """Return machines and schedules that nobody knows of, and what others have here."""
+        return self.ask("sweep", lambda: [*self._unknown(live), *self.foreign.values()])
+
+    def _unknown(self, live: Collection[str]) -> Iterator[Leftover]:
+        for one in self.hired.values():
+            node, since, region = one.machine.node, one.launched_at, one.shelf.offer.region
+            if node in live:
+                continue
+            if one.ended_at is None:
+                yield Leftover(
+                    id=one.id, what="instance", node=node, since=since, region=region,
+                    usd_h=one.price_usd_h,
+                )  # fmt: skip
+            elif one.is_scheduled:
+                yield Leftover(
+                    id=f"stop-{one.id}", what="schedule", node=node, since=since, region=region,
+                    usd_h=MicroUsd(0),
+                )  # fmt: skip
 
     def remove(self, leftover: Leftover) -> None:
-        """End a machine that nobody knows of."""
-        self.terminate(leftover.id)
+        """End a machine or a schedule that nobody knows of."""
+        if not leftover.is_ours:
+            raise Denied(f"{leftover.id} is of another installation")
+        self.terminate(leftover.id.removeprefix("stop-"))
 
     def check(self) -> Sequence[Check]:
         """Say how many offers there are."""
@@ -209,9 +251,12 @@ class SimulatedCloud:
                 _end(one, one.ends_at)
             if one.ended_at is None and not one.is_up and one.boots_at <= now:
                 one.is_up = True
+                one.machine.disk.tenure = _tenure(one, now)
                 one.machine.start_agent(now)
             if one.ended_at is None:
                 one.machine.step(now)
+            if one.machine.has_ended:
+                _end(one, now)
 
     def next_at(self, now: Instant) -> Instant:
         """Return when something becomes due here by itself; infinity when nothing will."""
@@ -266,7 +311,7 @@ class SimulatedCloud:
         return Hired(
             id=f"m-{len(self.hired) + 1}", request=request, shelf=shelf, machine=machine,
             price_usd_h=price, launched_at=now, boots_at=now + boot_s, taken_at=now + lives_s,
-            stop_at=math.inf if request.stop_at is None else request.stop_at,
+            stop_at=math.inf,
         )  # fmt: skip
 
     def _had(self, request: LaunchRequest, now: Instant) -> tuple[Shelf, MicroUsd]:
@@ -285,11 +330,27 @@ class SimulatedCloud:
         return shelf, price
 
 
+def _schedule(one: Hired, stop_at: Instant | None) -> None:
+    one.stop_at = math.inf if stop_at is None else stop_at
+    one.is_scheduled = stop_at is not None
+
+
+def _unschedule(one: Hired) -> None:
+    one.is_scheduled = False
+
+
+def _tenure(one: Hired, now: Instant) -> Tenure | None:
+    """Return what a machine knows of its lease when it has booted."""
+    lease = one.request.lease
+    return None if lease is None else begun(lease.number, lease.away_until - now, now)
+
+
 def _end(one: Hired, at: Instant) -> None:
     """End a machine with all that runs on it; one that has ended is left alone."""
     if one.ended_at is not None:
         return
     one.ended_at = at
+    one.is_scheduled = one.is_scheduled and at < one.stop_at  # it is gone once it has done its work
     one.machine.kill_agent()
     for folder in one.machine.disk.folders.values():
         if folder.process is not None:

@@ -85,6 +85,8 @@ class SimulatedMachine:
         self.begun: list[Beginning] = []
         self.is_lost = False
         """Without power or network: nothing runs here, and nothing can be started."""
+        self.has_ended = False
+        """Its agent has ended it: it was rented, and its lease is over or nothing is left to do."""
         self.woken: Callable[[], None] = lambda: None
         """Called when the agent was started: it has something to do now."""
         self._objects = objects
@@ -270,6 +272,7 @@ class SimulatedMachine:
                     self._post(ended.model_dump_json())
             case a.Leave():
                 self._state = None
+                self.has_ended = action.ends_machine
             case a.KeepTenure():
                 self.disk.tenure = action.tenure
             case _:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from cloudwhale.control.controller import Chosen, Controller, Parts
 from cloudwhale.control.effects import Effects, InlineEffects
 from cloudwhale.control.executor import Executor, Where
+from cloudwhale.control.sweeping import Sweeping
 from cloudwhale.control.timeline import Timeline
 from cloudwhale.control.watcher import Pace, Watcher
 from cloudwhale.mailbox.objects import Objects
@@ -46,6 +47,7 @@ def raised(ground: Ground, store: Store, chosen: Chosen, effects: Effects | None
         executor=Executor(store, ground.objects, providers, lambda: NO_KEY, where),
         effects=effects or InlineEffects(),
         timeline=Timeline(ground.clock),
+        sweeping=Sweeping(providers, ground.objects),
     )
     epoch = store.new_epoch("stage", ground.clock.now())
     return Raised(Controller(parts, chosen, epoch), watcher)

@@ -91,6 +91,10 @@ def join(name: str = "k", **fields: Any) -> p.Join:
     return p.Join(rental=of, job=name, reason=WHY)
 
 
+def tell(**fields: Any) -> p.TellLease:
+    return p.TellLease(rental=READY.but(lease=LEASE.but(**fields)))
+
+
 def give_back() -> p.Return:
     return p.Return(rental=READY.but(state=RentalState.DRAINING), reason=WHY)
 
@@ -106,6 +110,15 @@ ONE = world()
 BILLED = 100_000  # 100 s at 3.60 USD an hour
 
 FAULTS: list[tuple[str, World, p.Plan]] = [
+    # telling
+    ("told-what-is-paid", ONE, a_plan(tell())),
+    ("told-what-is-paid", world(HERE, open_=(READY,)), a_plan(tell(number=2))),
+    ("told-what-is-paid", world(HERE, open_=(READY,)), a_plan(tell(away_until=1001.0))),
+    ("told-what-is-paid", world(HERE, open_=(READY,)), a_plan(tell(watched_until=901.0))),
+    ("told-what-is-paid", world(HERE, open_=(READY,)), a_plan(tell(watched_until=0.0))),
+    ("told-what-is-paid", world(open_=(BOOTING,)), a_plan(tell())),
+    ("told-what-is-paid", world(open_=(READY.but(ended_at=0.0),)), a_plan(tell())),
+    ("told-what-is-paid", world(open_=(READY,)), a_plan(tell(), give_back())),
     # joining
     ("joins-its-own", world(HERE, OTHER.but(run="run-2"), open_=(READY,)), a_plan(join())),
     ("joins-its-own", world(HERE, OTHER, open_=(BOOTING,)), a_plan(join())),

@@ -16,6 +16,7 @@ from keeping_world import (
     RENTAL,
     RULE,
     RUNNING,
+    TOLD,
     checked,
     job,
     kept,
@@ -318,6 +319,8 @@ def test_who_would_start_much_later_than_planned_goes_elsewhere() -> None:
 
 
 def test_when_those_before_it_have_ended_it_is_placed_however_late() -> None:
-    of = world(TWO.but(lease=LEASE.but(away_until=9000.0, stop_at=9120.0)), SECOND, now=5000.0)
+    long = {"away_until": 9000.0, "stop_at": 9120.0}
+    two = TWO.but(lease=LEASE.but(**long), told=TOLD.but(**long))
+    of = world(two, SECOND, now=5000.0)
     (step,) = kept(of).steps
     assert isinstance(step, p.Place) and step.job == "k"

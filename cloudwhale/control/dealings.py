@@ -1,0 +1,158 @@
+"""What providers answer: the events of it, and what is remembered for the next time."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from cloudwhale.control.circuits import told_to
+from cloudwhale.control.effects import Effect, Result
+from cloudwhale.control.hired import Hired, Tried
+from cloudwhale.control.hiring import LAUNCH, TERMINATE, Ended, Extended, Launched, LeaseTold
+from cloudwhale.control.offers import Offered, Offers
+from cloudwhale.control.reports import Notice
+from cloudwhale.control.sweeping import Boxes, Leftovers, Removed, Sweeping
+from cloudwhale.control.watcher import Machines
+from cloudwhale.model import event as e
+from cloudwhale.model import plan as p
+from cloudwhale.model.job import JobState
+from cloudwhale.model.reason import Code, Reason, Refusal
+from cloudwhale.model.rental import Rental, RentalState
+from cloudwhale.model.units import Instant, Seconds
+from cloudwhale.model.world import World
+from cloudwhale.planning import boots
+from cloudwhale.spi.errors import (
+    CloudwhaleError,
+    Denied,
+    PriceMoved,
+    QuotaExceeded,
+    TryAnother,
+)
+from cloudwhale.spi.store import Told
+
+STUCK_AFTER = 10  # failures of a machine's end, each waiting longer than the one before
+STUCK_AFTER_S: Seconds = 600.0
+
+Story = Callable[[str], Sequence[Told]]
+"""Returns what has happened to a thing."""
+
+
+class Dealings:
+    """Remembers what was refused, what does not boot, what cannot be ended, what was left over."""
+
+    def __init__(self, offers: Offers, sweeping: Sweeping, story: Story) -> None:
+        self._offers = offers
+        self._sweeping = sweeping
+        self._story = story
+        self._tries: dict[str, tuple[int, Instant]] = {}
+        """How often the end of each machine has failed in a row, and since when."""
+        self._came: list[Leftovers] = []
+        self._boxes: frozenset[str] = frozenset()
+        self._offers.circuits.remember(story(boots.SUBJECT))
+
+    # -- what comes back -----------------------------------------------------------------------
+
+    def heard(self, result: Result, hired: Hired, now: Instant) -> Iterable[e.Event]:
+        """Return what became of rented machines; what was refused is not asked for again soon."""
+        match result.value:
+            case Offered() as offered:
+                refused = self._offers.came(offered)
+                return () if refused is None else (_told_of(refused, now),)
+            case Machines() as seen:
+                return hired.seen(seen.provider, seen.machines)
+            case Launched() | Extended() | Ended() | LeaseTold() as answer:
+                self._tries.pop(result.key.subject, None)
+                return hired.told(result.key.subject, answer)
+            case Leftovers() as found:
+                self._came.append(found)
+            case Boxes() as boxes:
+                self._boxes = boxes.names
+            case Removed() as removed:
+                return (self._sweeping.removed(removed, now),)
+            case _ if result.error is not None:
+                return self._refused(result, result.error, hired, now)
+            case _:
+                pass
+        return ()
+
+    def _refused(
+        self, result: Result, error: CloudwhaleError, hired: Hired, now: Instant
+    ) -> Iterable[e.Event]:
+        name, verb = result.key.subject, result.key.verb
+        if verb == TERMINATE:
+            return self._not_ended(name, error, hired, now)
+        if verb == LAUNCH:
+            self._shun(hired.offer_of(name), error, hired.rentals, now)
+        return hired.refused(name, verb, error)
+
+    def _shun(
+        self, offer: str, error: CloudwhaleError, rentals: Iterable[Rental], now: Instant
+    ) -> None:
+        """Ask for an offer no more for a while, nor for those that were tried with it."""
+        others = error.offers if isinstance(error, TryAnother) else ()
+        for one in dict.fromkeys((offer, *others)):
+            if isinstance(error, PriceMoved):
+                self._offers.moved(one)
+            elif isinstance(error, QuotaExceeded):
+                self._offers.exhaust(one, now, rentals)
+            elif isinstance(error, TryAnother | Denied):
+                self._offers.block(one, now)
+
+    def _not_ended(
+        self, name: str, error: CloudwhaleError, hired: Hired, now: Instant
+    ) -> Iterable[e.Event]:
+        """Count how often a machine could not be ended; a person must look at one that cannot."""
+        times, since = self._tries.get(name, (0, now))
+        self._tries[name] = (times + 1, since)
+        if times + 1 < STUCK_AFTER and now - since < STUCK_AFTER_S:
+            return ()
+        return hired.stuck(name, error, Tried(times + 1, now - since))
+
+    def warned(self, notices: list[Notice], hired: Hired) -> Iterator[e.Event]:
+        """Yield what notices change that machines were given; takes them out of the list."""
+        while notices:
+            yield from hired.warned(notices.pop(0))
+
+    # -- what was decided ----------------------------------------------------------------------
+
+    def decided(self, made: p.Plan, world: World) -> Iterator[e.Event]:
+        """Yield what follows for the next launches from machines that came up, or did not."""
+        circuits = self._offers.circuits
+        for step in made.steps:
+            if isinstance(step, p.Receive):
+                note = circuits.came_up(step.rental, world.now)
+                yield from () if note is None else (note,)
+            elif isinstance(step, p.Return) and step.reason.code is Code.BOOT_FAILED:
+                self._offers.block(step.rental.offer, world.now)
+                failed = boots.noted(step.rental, Code.BOOT_FAILED, step.reason.says, world.now)
+                if failed is not None:
+                    opened = circuits.failed(failed)
+                    yield from opened
+                    yield from told_to(step.rental, opened, _pending(world))
+
+    # -- what is due ---------------------------------------------------------------------------
+
+    def due(self, world: World, now: Instant) -> list[Effect]:
+        """Return the searches and removals that are due."""
+        rentals = world.rentals.values()
+        effects = self._sweeping.searches(rentals, now)
+        came, self._came = self._came, []
+        for found in came:
+            effects += self._sweeping.removals(found, rentals, now)
+        boxes, self._boxes = self._boxes, frozenset()
+        left = sorted(name for name in boxes if self._is_past(name, world))
+        return [*effects, *(self._sweeping.tidied(name) for name in left)]
+
+    def _is_past(self, name: str, world: World) -> bool:
+        """Say whether a mailbox is of a machine that was rented and is paid for."""
+        if name in world.rentals or name in world.nodes:
+            return False
+        changes = [one.event for one in self._story(name)]
+        states = [one.rental.state for one in changes if isinstance(one, e.RentalChanged)]
+        return bool(states) and states[-1] is RentalState.RETURNED
+
+
+def _pending(world: World) -> list[str]:
+    return [job.id for job in world.jobs.values() if job.state is JobState.PENDING]
+
+
+def _told_of(refused: Refusal, now: Instant) -> e.Noted:
+    reason = Reason(code=refused.code, says=refused.says, change=refused.change)
+    return e.Noted(at=now, subject="controller", reason=reason)
