@@ -11,7 +11,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
-from cloudwhale.agent.claiming import NameTaken, Wanted, claim
+from cloudwhale.agent.claiming import ClockDiffers, NameTaken, Wanted, claim
 from cloudwhale.agent.launching import NORMAL, Sizes
 from cloudwhale.agent.place import Place
 from cloudwhale.agent.rim import Charge, Rim
@@ -89,7 +89,12 @@ def serve(told: argparse.Namespace, sizes: Sizes = NORMAL) -> int:
         tenancy.begin(clock.now())  # first: whatever comes, this machine ends in time
     objects = open_objects(told.mailbox)
     agent = f"{told.node}-{os.urandom(6).hex()}"
-    standing = claim(Wanted(told.node, agent, told.lease_s), place, objects, clock)
+    try:
+        standing = claim(Wanted(told.node, agent, told.lease_s), place, objects, clock)
+    except (NameTaken, ClockDiffers):
+        if tenancy is not None:
+            tenancy.end_machine()  # trying again does not help, and every minute costs
+        raise
     charge = Charge(
         node=told.node,
         agent=agent,

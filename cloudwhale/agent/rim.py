@@ -152,8 +152,6 @@ class Rim:
         if self._tenancy is not None and (self._ends_machine or self.ousted):
             _say("this machine ends")
             self._tenancy.end_machine()
-        elif self._tenancy is not None:
-            self._tenancy.leave()
 
     def _patience_s(self) -> Seconds:
         """Return how long the last reports may take: a machine that ends keeps nothing for later,

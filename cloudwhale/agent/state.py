@@ -107,5 +107,7 @@ class AgentState:
     left: bool = False
     tenure: Tenure | None = None
     """The lease of a rented machine; None: it is not rented."""
+    lands: bool = False
+    """It stops jobs as its lease ends, and ends once nothing runs; a later one takes that back."""
     goes_at: Instant | None = None
     """When its provider takes the machine, as it has said; None: it has not."""

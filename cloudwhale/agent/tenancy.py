@@ -76,23 +76,12 @@ class Tenancy:
                 _start(self._folder)
 
     def end_machine(self) -> None:
-        """End the machine; where that fails, the watchdog tries again and again."""
-        if not self._terms.power_off:
-            self.disarm()
-            return
+        """End the machine; where that fails or hangs, the watchdog tries again and again."""
         self._set_watchdog(self._clock.steady() + WATCHDOG_AFTER_S)
-        subprocess.run(
-            ["/bin/sh", "-c", self._terms.power_off], stdin=subprocess.DEVNULL, check=False
-        )
-
-    def leave(self) -> None:
-        """End the agent alone: the machine stays, and its watchdog, unless it ends with us."""
-        if not self._terms.power_off:
-            self.disarm()
-
-    def disarm(self) -> None:
-        """Let the watchdog end."""
-        (self._folder / watchdog.TOLD).unlink(missing_ok=True)
+        if self._terms.power_off:
+            subprocess.run(
+                ["/bin/sh", "-c", self._terms.power_off], stdin=subprocess.DEVNULL, check=False
+            )
 
     def _set_watchdog(self, steady_at: Seconds) -> None:
         told = {"at": real(steady_at), "words": self._terms.power_off}

@@ -41,7 +41,8 @@ def renewed(state: AgentState, order: d.LeaseOrder, now: Instant) -> Answer:
     if order.number == tenure.number:
         watched, away = max(watched, tenure.watched_until), min(away, tenure.away_until)
     told = Tenure(order.number, min(watched, away), away)
-    return replace(state, tenure=told), (KeepTenure(told),)
+    lands = state.lands and order.number == tenure.number
+    return replace(state, tenure=told, lands=lands), (KeepTenure(told),)
 
 
 def refusal(state: AgentState, order: d.StartOrder, now: Instant) -> str:
@@ -92,7 +93,7 @@ def due(state: AgentState, now: Instant) -> Answer:
         return state, ()
     grace_s = tenure.away_until - now - SAVING_S
     why = f"this machine's lease ends in {tenure.away_until - now:.0f} s"
-    return land(state, keys, Landing(why, grace_s), now)
+    return land(replace(state, lands=True), keys, Landing(why, grace_s), now)
 
 
 def wakes_at(state: AgentState) -> Instant:
@@ -113,7 +114,9 @@ def _quits_at(state: AgentState, tenure: Tenure) -> Instant:
     """Return when the machine ends because nothing runs and nobody is heard who could order."""
     if state.attempts or state.goes_at is not None:
         return math.inf
-    return tenure.watched_until
+    if state.lands:
+        return state.idle_since
+    return min(tenure.watched_until, tenure.away_until - SAVING_S)
 
 
 def _lands_at(tenure: Tenure, order: d.StartOrder) -> Instant:

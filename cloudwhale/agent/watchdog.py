@@ -33,10 +33,10 @@ def main(folder: str) -> int:
     while (told := _told(folder)) is not None:
         at, words = told
         now = time.clock_gettime(time.CLOCK_BOOTTIME)
-        if now >= max(at, again_at):
-            if not words:
-                _kill_agent(folder)
-                return 0
+        is_over = now >= max(at, again_at)
+        if not words and not _agent_lives(folder, kill=is_over):
+            return 0  # the machine has ended with it
+        if words and is_over:
             _end_machine(words)
             again_at = now + AGAIN_S
         time.sleep(min(LOOK_EVERY_S, max(0.05, at - now)))
@@ -58,15 +58,18 @@ def _end_machine(words: str) -> None:
     os.posix_spawn("/bin/sh", ["/bin/sh", "-c", words], os.environ)
 
 
-def _kill_agent(folder: str) -> None:
-    """Kill an agent that lives: the machine ends with it."""
+def _agent_lives(folder: str, *, kill: bool) -> bool:
+    """Say whether an agent lives; where the machine ends with it, to kill it is to end that."""
     lock = os.open(f"{folder}/{AGENT_LOCK}", os.O_RDWR)
     try:
         fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        os.kill(int(os.pread(lock, 20, 0)), signal.SIGKILL)
+        if kill:
+            os.kill(int(os.pread(lock, 20, 0)), signal.SIGKILL)
+        return True
     finally:
         os.close(lock)
+    return False
 
 
 if __name__ == "__main__":
