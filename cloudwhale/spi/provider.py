@@ -100,6 +100,8 @@ class Grounds:
     listed: Callable[[Instant], Sequence[Offer]]
     """What the catalogue says that it offers; the provider makes it newer."""
     clock: Clock
+    mailbox: str = ""
+    """URL of the object store that its machines will use, which its checks look at."""
 
 
 class Provider(Protocol):

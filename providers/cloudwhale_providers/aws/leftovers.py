@@ -6,7 +6,6 @@ never touched. Before anything is removed its tag is read again.
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -14,7 +13,9 @@ from cloudwhale.model.units import NOTHING, Instant, MicroUsd, micro_usd
 from cloudwhale.spi.errors import CloudwhaleError, Denied, Unreachable
 from cloudwhale.spi.provider import Leftover
 from cloudwhale_providers.aws import tags
-from cloudwhale_providers.aws.asking import Calls, code_of, listed, says_that_it_is_gone, tags_of
+from cloudwhale_providers.aws.account import Account
+from cloudwhale_providers.aws.asking import code_of, listed, says_that_it_is_gone, tags_of
+from cloudwhale_providers.aws.schedules import Schedules, name_of
 from cloudwhale_providers.aws.things import KINDS, SCHEDULE, Kind
 from cloudwhale_providers.prices.aws import ADDRESS_USD_H, DISK_USD_GIB_MONTH, HOURS_A_MONTH
 
@@ -32,35 +33,21 @@ IN_USE = frozenset(
 )  # fmt: skip
 """Codes of what cannot go yet, as something that goes first is still there."""
 
-PriceOf = Callable[[str, str, str], MicroUsd | None]
-"""Returns what an hour of a machine costs, by zone, type and market; None: unknown."""
-
-
-@dataclass(frozen=True, slots=True)
-class Current:
-    """What belongs to no machine and is used all the same."""
-
-    templates: Collection[str] = ()
-    """Names of the launch templates of this version of the agent."""
-    groups: Collection[str] = ()
-    """Names of security groups."""
+PriceOf = Callable[[str, str, str, Instant], MicroUsd | None]
+"""Returns what an hour of a machine costs now, by zone, type and market; None: unknown."""
 
 
 class Leftovers:
     """Finds and removes; every call is safe to repeat."""
 
     def __init__(
-        self,
-        calls: Calls,
-        installation: str,
-        regions: Callable[[], Sequence[str]],
-        current: Callable[[], Current],
-        price_of: PriceOf,
+        self, account: Account, regions: Callable[[], Sequence[str]], price_of: PriceOf
     ) -> None:
-        self._calls = calls
-        self._installation = installation
+        self._account = account
+        self._calls = account.calls
+        self._installation = account.installation
+        self._group = Schedules(account).group
         self._regions = regions
-        self._current = current
         self._price_of = price_of
 
     def leftovers(self, live: Collection[str]) -> Sequence[Leftover]:
@@ -113,25 +100,31 @@ class Leftovers:
         standing: set[str] = set()
         """Nodes whose instance is still there: their schedule is to end it."""
         for kind in KINDS:
-            for thing in kind.things(self._calls, region, tags.INSTALLATION):
+            things = list(kind.things(self._calls, region, tags.INSTALLATION))
+            if kind.what == "instance":
+                standing |= {tags_of(thing).get(tags.NODE, "") for thing in things}
+            used = self._used(kind, things)
+            for thing in things:
                 said = tags_of(thing)
-                if kind.what == "instance":
-                    standing.add(said.get(tags.NODE, ""))
-                if self._is_left(kind, thing, said, live):
+                is_live = said.get(tags.NODE) in live or thing[kind.id_key] in used
+                if said[tags.INSTALLATION] != self._installation or not is_live:
                     found.append(self._leftover(kind, region, thing, said))
-        return [*found, *self._schedules(region, live | standing)]
+        kept = {name_of(node) for node in live | standing if node}
+        return [*found, *self._schedules(region, kept)]
 
-    def _is_left(
-        self, kind: Kind, thing: Mapping[str, Any], said: Mapping[str, str], live: frozenset[str]
-    ) -> bool:
-        if said.get(tags.INSTALLATION) != self._installation:
-            return True
-        current = self._current()
-        if kind.what == "template":
-            return thing.get("LaunchTemplateName") not in current.templates
+    def _used(self, kind: Kind, things: Sequence[Mapping[str, Any]]) -> Collection[str]:
+        """Return the ids of those that belong to no machine and are used for the next one.
+
+        That is our group, and the newest of our templates: it is made of the newest agent. One
+        that is older is made anew where it is wanted again.
+        """
+        own = [one for one in things if tags_of(one)[tags.INSTALLATION] == self._installation]
         if kind.what == "security group":
-            return thing.get("GroupName") not in current.groups
-        return said.get(tags.NODE) not in live
+            names = (self._account.ours, self._account.options.security_group)
+            return {one["GroupId"] for one in own if {one["GroupName"], one["GroupId"]} & {*names}}
+        if kind.what == "template" and own:
+            return {max(own, key=lambda one: one["CreateTime"])["LaunchTemplateId"]}
+        return ()
 
     def _leftover(
         self, kind: Kind, region: str, thing: Mapping[str, Any], said: Mapping[str, str]
@@ -162,14 +155,15 @@ class Leftovers:
         if thing["State"]["Name"] in ("stopping", "stopped"):
             return NOTHING  # its disk is billed, which is in the list by itself once it is free
         market = "spot" if thing.get("InstanceLifecycle") == "spot" else "on-demand"
-        return self._price_of(thing["Placement"]["AvailabilityZone"], thing["InstanceType"], market)
+        zone, now = thing["Placement"]["AvailabilityZone"], self._account.clock.now()
+        return self._price_of(zone, thing["InstanceType"], market, now)
 
     def _schedules(self, region: str, kept: Collection[str]) -> Iterator[Leftover]:
         """Yield schedules whose machine is gone; while it is there, they are to end it."""
         for one in listed(self._calls, region, "scheduler", "list_schedules", "Schedules"):
             group, name = str(one.get("GroupName", "")), str(one["Name"])
             whose = group.removeprefix(GROUP_PREFIX)
-            is_ours = whose == self._installation
+            is_ours = group == self._group
             if whose == group or (is_ours and name in kept):
                 continue
             yield Leftover(
@@ -178,7 +172,7 @@ class Leftovers:
                 node=name,
                 region=region,
                 is_ours=is_ours,
-                installation=whose,
+                installation=self._installation if is_ours else whose,
                 since=_instant(one.get(SCHEDULE.since_key)),
                 usd_h=NOTHING,
             )
@@ -200,7 +194,7 @@ class Leftovers:
 
     def _remove_schedule(self, leftover: Leftover) -> None:
         group, _, name = leftover.id.partition("/")
-        if group != f"{GROUP_PREFIX}{self._installation}":
+        if group != self._group:
             raise self._not_ours(leftover, group.removeprefix(GROUP_PREFIX))
         self._calls.call(
             leftover.region, "scheduler", "delete_schedule", GroupName=group, Name=name

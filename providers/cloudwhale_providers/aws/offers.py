@@ -73,7 +73,7 @@ class LiveOffers:
         self._enabled: frozenset[str] | None = None
         self._enabled_at: Instant = float("-inf")
         self._wrong: tuple[str, str] | None = None
-        self._prices: dict[tuple[str, str, str], MicroUsd] = {}
+        self._prices: Mapping[tuple[str, str, str], MicroUsd] = {}
         """What an hour costs, disk and address included, by zone, type and market."""
         self._lock = Lock()
 
@@ -95,16 +95,17 @@ class LiveOffers:
         )
         with self._lock:
             self._known |= known
-            self._prices = {
-                (one.zone, one.type, one.market): one.usd_h
-                for one in found
-                if one.usd_h is not None
-            }
+            self._prices = _usd_h(found)
         return found
 
-    def usd_h(self, zone: str, type_name: str, market: str) -> MicroUsd | None:
-        """Return what an hour of such a machine cost when offers were made last; None: unknown."""
+    def usd_h(self, zone: str, type_name: str, market: str, now: Instant) -> MicroUsd | None:
+        """Return what an hour of such a machine cost when offers were made last; None: unknown.
+
+        Where none were made yet: what the catalogue says.
+        """
         with self._lock:
+            if not self._prices:
+                self._prices = _usd_h(self._listed(now))
             return self._prices.get((zone, type_name, market))
 
     def regions(self, listed: Iterable[str], now: Instant) -> list[str]:
@@ -188,6 +189,10 @@ class LiveOffers:
         vcpus = {one.type: one.quota_units for one in offers}
         used = quotas.used(instances, vcpus)
         return replace(_well(known, "use of quotas"), used=used, used_at=now)
+
+
+def _usd_h(offers: Iterable[Offer]) -> Mapping[tuple[str, str, str], MicroUsd]:
+    return {(one.zone, one.type, one.market): one.usd_h for one in offers if one.usd_h is not None}
 
 
 def _told(error: CloudwhaleError, permission: str) -> tuple[str, str]:

@@ -1,14 +1,17 @@
 """AWS EC2 as a provider: machines that are rented by the second, in every region that is meant."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Literal
 
 from cloudwhale.model.offer import Offer
-from cloudwhale.model.units import Instant
+from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.spi.errors import CloudwhaleError, Denied, TryAnother, Unreachable
 from cloudwhale.spi.provider import Check, Grounds, LaunchRequest, Leftover, Machine, Stop
 from cloudwhale_providers.aws.account import Account
 from cloudwhale_providers.aws.asking import Calls
+from cloudwhale_providers.aws.checks import Checks
+from cloudwhale_providers.aws.checks_bucket import environment
 from cloudwhale_providers.aws.clients import Clients
 from cloudwhale_providers.aws.images import Images
 from cloudwhale_providers.aws.known import Known
@@ -20,6 +23,9 @@ from cloudwhale_providers.aws.offers import LiveOffers
 from cloudwhale_providers.aws.settings import read, regions
 from cloudwhale_providers.aws.stopping import Stopping
 from cloudwhale_providers.aws.template import Templates
+
+DOCTOR_S: Seconds = 10.0
+"""Who does not answer a check by then is told of: a person waits for it."""
 
 
 class AwsProvider:
@@ -42,6 +48,10 @@ class AwsProvider:
         self._launching = Launching(self._account, self._listing, self._templates, network)
         self._stopping = Stopping(self._account, self._listing, self._known)
         self._sweep = Leftovers(self._account, self._regions, self._live.usd_h)
+        hasty = calls or Clients(self._options.profile, attempts=2, answer_s=DOCTOR_S)
+        self._checks = Checks(
+            replace(self._account, calls=hasty), grounds.mailbox, grounds.listed, environment()
+        )
 
     @property
     def stops(self) -> frozenset[Stop]:
@@ -99,19 +109,7 @@ class AwsProvider:
 
     def check(self) -> Sequence[Check]:
         """Look at what launches need."""
-        return [self._stop_row(), *self._live.rows()]
-
-    def _stop_row(self) -> Check:
-        if self._options.scheduler_role:
-            says = "EventBridge Scheduler ends each machine on time"
-            return Check(name=f"{self._grounds.name} stops", state="ok", says=says)
-        return Check(
-            name=f"{self._grounds.name} stops",
-            state="warning",
-            says="nobody but the machines themselves ends them when this host is off",
-            remedy="Set `scheduler_role` in [clouds.aws] to a role that scheduler.amazonaws.com "
-            "may take and that allows ec2:TerminateInstances.",
-        )
+        return (*self._checks.rows(), *self._live.rows())
 
     def _one(self, machine: str) -> Seen | None:
         """Return a machine of ours as it was listed; None for one that is not."""
