@@ -43,12 +43,12 @@ def guest(instance: Instance, endpoint: Any, now: Callable[[], Instant]) -> Gues
 def block(user_data: str) -> Mapping[str, Any]:
     """Return what a machine's agent needs; raise ValueError when its user data does not say."""
     for line in user_data.splitlines():
-        if line.startswith(MARK):
+        if line.startswith(MARK + "{"):
             told: Any = json.loads(line.removeprefix(MARK))
-            if not isinstance(told, dict) or "mailbox" not in told:
-                raise ValueError(f"the line {MARK.strip()!r} of its user data names no mailbox")
-            return told
-    raise ValueError(f"its user data has no line that begins with {MARK.strip()!r}")
+            if "mailbox" not in told:
+                raise ValueError("its user data names no mailbox")
+            return dict(told)
+    raise ValueError(f"its user data has no line that begins with {MARK}{{")
 
 
 def told_of(instance: Instance, now: Instant) -> dict[str, str]:

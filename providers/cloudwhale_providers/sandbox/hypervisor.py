@@ -78,7 +78,8 @@ class Hypervisor:
     def start(self, guest: Guest) -> None:
         """Boot a machine: its agent joins the mailbox; one that runs already is left alone.
 
-        A machine that was not launched for a node runs nothing. Raises OSError.
+        A machine that was not launched for a node runs nothing. Raises OSError, and ValueError for
+        one without a lease.
         """
         if guest.who.id in self._running:
             return
@@ -163,7 +164,7 @@ class Hypervisor:
             *guest.fittings.words,
         ]
         lease = lease_left(guest, self._house.now())
-        return [*words, "--rented", *([f"--lease={lease}"] if lease else ())]
+        return [*words, "--rented", f"--lease={lease}", "--notices=aws"]
 
     def _environment(self, machine: _Running, metadata: str) -> dict[str, str]:
         found = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
@@ -177,10 +178,10 @@ class Hypervisor:
 
 
 def lease_left(guest: Guest, now: Instant) -> str:
-    """Return `NUMBER:SECONDS` of a machine's lease, counted from now; empty: it has none."""
+    """Return `NUMBER:SECONDS` of a machine's lease, counted from now; raise ValueError: none."""
     number, colon, away_s = guest.who.tags.get(LEASE, "").partition(":")
     if not colon or not number.isdecimal():
-        return ""
+        raise ValueError(f"its tag {LEASE} is not NUMBER:SECONDS: nobody would end its agent")
     left_s = float(away_s) - (now - guest.launched_at)
     return f"{number}:{max(0.0, left_s):.3f}"
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from math import ceil
+from math import ceil, floor
 from pathlib import Path
 
 from cloudwhale.model.units import Instant, MicroUsd
@@ -74,13 +74,13 @@ class Meter:
 
 
 def line_of(one: Instance, now: Instant) -> Line:
-    """Return the bill of a machine; an unknown price is none."""
+    """Return the bill of a machine, in the whole seconds that EC2 lists; no price: nothing."""
     extras, price = _extras(one), one.price_usd_h or 0
-    until = now if one.ended_at is None else one.ended_at
+    since, ended = floor(one.launched_at), None if one.ended_at is None else floor(one.ended_at)
+    until = now if ended is None else ended
     return Line(
         one.id, one.tags.get("cloudwhale:node", ""), one.type, one.zone, one.market,
-        one.launched_at, one.ended_at, price, extras,
-        cost(price + extras, until - one.launched_at),
+        since, ended, price, extras, cost(price + extras, until - since),
     )  # fmt: skip
 
 

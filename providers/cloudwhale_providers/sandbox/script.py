@@ -35,12 +35,20 @@ class Spot:
     def wrong(self, says: str, remedy: str) -> SpecError:
         """Return the error for it: file, line, column, value, what to write instead."""
         mark = self.node.start_mark
-        text = self.node.value if self.is_plain else f"this {self.node.id}"
-        shown = text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 3]}..."
         return SpecError(
-            f"{self.key}: {shown!r} {says}" if self.is_plain else f"{self.key}: {shown} {says}",
-            remedy, file=self.file, line=mark.line + 1, column=mark.column + 1,
-        )  # fmt: skip
+            f"{self.key}: {self._shown} {says}",
+            remedy,
+            file=self.file,
+            line=mark.line + 1,
+            column=mark.column + 1,
+        )
+
+    @property
+    def _shown(self) -> str:
+        if not self.is_plain:
+            return "this list" if isinstance(self.node, yaml.SequenceNode) else "this table"
+        text = str(self.node.value)
+        return repr(text if len(text) <= MOST_SHOWN else f"{text[: MOST_SHOWN - 3]}...")
 
     @property
     def is_plain(self) -> bool:
