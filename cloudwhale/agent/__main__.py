@@ -20,7 +20,8 @@ from cloudwhale.agent.tenancy import Tenancy, Terms, terms_from
 from cloudwhale.clock import SystemClock
 from cloudwhale.host import add_arguments, options_from
 from cloudwhale.mailbox.objects import open_objects
-from cloudwhale.spi.errors import CloudwhaleError
+from cloudwhale.spi.errors import CloudwhaleError, SettingsError
+from cloudwhale.spi.notices import Notices
 
 CRASHED = 70  # EX_SOFTWARE; jobs run on under their shims, and the next agent adopts them
 UNUSABLE = 1
@@ -104,6 +105,7 @@ def serve(told: argparse.Namespace, sizes: Sizes = NORMAL) -> int:
         sizes=sizes,
         stands=standing.stands,
         tenancy=tenancy,
+        notices=_notices(told.notices),
     )
     rim = Rim(charge, place, objects, clock)
     threading.excepthook = _crash
@@ -111,6 +113,20 @@ def serve(told: argparse.Namespace, sizes: Sizes = NORMAL) -> int:
     rim.run()
     place.leave()
     return WRONG_NAME if rim.ousted else 0
+
+
+def _notices(name: str) -> Notices | None:
+    """Return who hears that the provider takes this machine; without one it runs all the same."""
+    if not name:
+        return None
+    from cloudwhale.plugins import NOTICES, load
+
+    try:
+        hears: Notices = load(NOTICES, name)()
+    except SettingsError as error:
+        print(f"cloudwhale agent: {error}", file=sys.stderr)
+        return None
+    return hears
 
 
 def arguments(words: Sequence[str] | None) -> argparse.Namespace:
@@ -126,7 +142,7 @@ def _terms(parser: argparse.ArgumentParser, told: argparse.Namespace) -> Terms |
     if not told.rented:
         return None
     try:
-        return terms_from(told.lease, told.power_off, told.notices)
+        return terms_from(told.lease, told.power_off)
     except ValueError:
         parser.error("--rented needs --lease NUMBER:SECONDS, like 1:5400")
 

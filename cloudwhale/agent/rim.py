@@ -20,6 +20,7 @@ from cloudwhale.agent.launching import NORMAL, Sizes
 from cloudwhale.agent.leases import keep_lease
 from cloudwhale.agent.logs import LogThread, flush_s
 from cloudwhale.agent.looking import Looking
+from cloudwhale.agent.noticing import Noticing
 from cloudwhale.agent.onward import onward
 from cloudwhale.agent.orders import OrderReader, Stands, Told
 from cloudwhale.agent.place import Place, ReadTo
@@ -40,6 +41,7 @@ from cloudwhale.model.reason import Code
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.spi.clock import Clock
 from cloudwhale.spi.errors import StoreUnusable
+from cloudwhale.spi.notices import Notices
 
 LAND_S: Seconds = 20.0  # of the 30 that a provider waits for us: the rest is for the last uploads
 LAST_ENDS_S: Seconds = 3.0
@@ -65,6 +67,8 @@ class Charge:
     """Says whether the node is still ours."""
     tenancy: Tenancy | None = None
     """Of a rented machine; None: it is not rented."""
+    notices: Notices | None = None
+    """Who hears that its provider takes it away; None: nobody."""
 
 
 class Rim:
@@ -103,6 +107,7 @@ class Rim:
             objects, charge.node, self._read, charge.stands, self._lose_the_node
         )
         self._tenancy = charge.tenancy
+        self._noticing = None if charge.notices is None else Noticing(charge.notices, self._tell)
         self._ends_machine = False
         self._landing = threading.Event()
         self.ousted = False
@@ -138,8 +143,12 @@ class Rim:
         self._wake()
         self._tools.logs.start()
         self._tools.poster.start()
+        if self._noticing is not None:
+            self._noticing.start()
         while not self._state.left:
             self._turn()
+        if self._noticing is not None:
+            self._noticing.close()
         self._orders.close()
         self._eyes.close()
         self._tools.logs.close()

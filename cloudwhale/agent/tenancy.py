@@ -29,8 +29,6 @@ class Terms:
     """From the start of the first agent here, by the boot-time clock."""
     power_off: str = ""
     """Command that ends the machine; empty: it ends when the agent does."""
-    notices: str = ""
-    """Name of who hears that the provider will take it; empty: nobody."""
 
 
 class Tenancy:
@@ -104,10 +102,10 @@ class Tenancy:
             return None
 
 
-def terms_from(lease: str, power_off: str, notices: str) -> Terms:
+def terms_from(lease: str, power_off: str) -> Terms:
     """Read NUMBER:SECONDS; raise ValueError for anything else."""
     number, colon, seconds = lease.partition(":")
-    terms = Terms(int(number), float(seconds), power_off, notices)
+    terms = Terms(int(number), float(seconds), power_off)
     if not colon or terms.number < 0 or not 0 <= terms.away_s < float("inf"):
         raise ValueError(lease)
     return terms

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+from datetime import UTC, datetime
 from pathlib import Path
 
 from live_agent import CLOCK, NODE, LiveAgent, a_start, until
@@ -14,8 +15,10 @@ from cloudwhale.mailbox.documents import (
     LeaseOrder,
     LeaveOrder,
     Left,
+    Warned,
 )
 from cloudwhale.model.job import CheckpointRule
+from cloudwhale_providers.sandbox.metadata import MetadataService
 
 SAVES = "trap 'echo saved > $CLOUDWHALE_CHECKPOINT_DIR/last; exit 3' TERM; echo up; "
 SAVES += "while true; do sleep 0.1; done"
@@ -141,6 +144,34 @@ def test_an_agent_that_is_only_restarted_leaves_the_machine_guarded(agent: LiveA
     assert agent.end() == 0
     assert watchdogs(agent) and not off.exists()
     disarm(agent)
+
+
+def test_a_notice_is_told_and_what_runs_has_saved_before_the_machine_goes(agent: LiveAgent) -> None:
+    rented(agent, away_s=600.0, power_off=False)
+    agent.options.append("--notices=aws")
+    says: dict[str, str] = {}
+    service = MetadataService(CLOCK.now)
+    agent.env |= {"AWS_EC2_METADATA_SERVICE_ENDPOINT": service.add("i-1", lambda: says)}
+    try:
+        agent.start()
+        agent.post(a_start(command=SAVES, checkpoint=CheckpointRule(every_s=600.0, grace_s=10.0)))
+        agent.wait_for_output(b"up")
+        says["meta-data/spot/instance-action"] = json.dumps(
+            {
+                "action": "terminate",
+                "time": datetime.fromtimestamp(CLOCK.now() + 120, UTC).isoformat(),
+            }
+        )
+        end = agent.ended()
+        (warned,) = agent.all_of(Warned)
+        assert warned.goes_at is not None and warned.says in end.says
+        assert (end.how, end.exit_code) == ("stopped", 3)
+        assert agent.all_of(CheckpointPublished)[-1].checkpoint.name == "last"
+        agent.post(a_start("late"))
+        assert agent.ended("late").says == "the provider takes this machine away"
+        assert agent.process.poll() is None  # AWS ends it, and asks no money for it
+    finally:
+        service.close()
 
 
 def test_a_lease_that_cannot_be_read_is_refused(agent: LiveAgent) -> None:

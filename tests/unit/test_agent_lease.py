@@ -12,6 +12,7 @@ from cloudwhale.agent.state import AgentState
 from cloudwhale.agent.tenure import SAVING_S, SKEW_S, WATCHED_S, begun
 from cloudwhale.mailbox import documents as d
 from cloudwhale.mailbox.documents import AttemptEnded
+from cloudwhale.model.job import CheckpointRule
 
 AWAY_S = 7200.0
 GRACE_S = 30.0  # of the jobs that `start` makes
@@ -107,7 +108,7 @@ def test_jobs_have_landed_when_the_lease_ends_and_the_machine_with_it() -> None:
 
 
 def test_with_no_time_left_nothing_is_started_although_the_controller_is_heard() -> None:
-    agent = rented().running(checkpoint=d.CheckpointRule(grace_s=0.0))
+    agent = rented().running(checkpoint=CheckpointRule(grace_s=0.0))
     agent.tell(lease(watched_s=AWAY_S))
     agent.pass_(LANDS_AT)
     (close,) = of(Close, agent.tell(start("more")))
@@ -137,7 +138,7 @@ def test_what_has_not_landed_when_the_lease_ends_is_killed_and_the_machine_ended
 
 
 def test_jobs_with_more_grace_land_earlier() -> None:
-    rule = {"checkpoint": d.CheckpointRule(grace_s=300.0)}
+    rule = {"checkpoint": CheckpointRule(grace_s=300.0)}
     agent = rented().running(job="slow", **rule).running(job="quick")
     agent.tell(lease(watched_s=AWAY_S))
     agent.pass_(AWAY_S - 300.0 - SAVING_S)
