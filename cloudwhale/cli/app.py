@@ -30,6 +30,7 @@ def whole_app() -> typer.Typer:
     """Return the application with every command in it."""
     from cloudwhale.cli import (
         commands_jobs,
+        commands_leaks,
         commands_money,
         commands_nodes,
         commands_offers,
@@ -45,6 +46,7 @@ def whole_app() -> typer.Typer:
     commands_nodes.add_to(app)
     commands_offers.add_to(app)
     commands_money.add_to(app)
+    commands_leaks.add_to(app)
     commands_simulate.add_to(app)
     commands_service.add_to(app)
     commands_sandbox.add_to(app)

@@ -14,6 +14,7 @@ from cloudwhale.control import desk as desks
 from cloudwhale.control.controller import Chosen, Controller, Parts
 from cloudwhale.control.effects import ThreadedEffects
 from cloudwhale.control.executor import Executor, Where
+from cloudwhale.control.installation import installation
 from cloudwhale.control.store.opening import lock_for
 from cloudwhale.control.supply import limits_of
 from cloudwhale.control.sweeping import Sweeping
@@ -136,7 +137,8 @@ class ControllerHost:
 
     def _turn(self, desk: desks.Desk, bell: Bell) -> None:
         """Control under one epoch, until asked to stop or until the lock is lost."""
-        found = desks.providers(self._settings)
+        name = installation(desk) if self._settings.clouds else ""
+        found = desks.providers(self._settings, name)
         with closing(ThreadedEffects(bell.ring)) as effects:
             controller = _controller(desk, found, effects)
             self._tick_on(controller, desk, bell)

@@ -1,0 +1,84 @@
+"""The name of this installation, by which its machines are told from others' in one account.
+
+It is kept in the database and in the mailbox. Two databases at one mailbox would order each other's
+machines about, so a mailbox of another installation is refused.
+"""
+
+import json
+import socket
+import uuid
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+from cloudwhale.control.desk import Desk, mailbox_url
+from cloudwhale.control.store.address import is_postgres, masked
+from cloudwhale.control.store.opening import database_url, path_of
+from cloudwhale.model import event as e
+from cloudwhale.model.reason import Code, Reason
+from cloudwhale.settings import Settings
+from cloudwhale.spi.errors import SettingsError, StoreUnusable
+
+KEY = "installation.json"
+SUBJECT = "installation"
+
+
+def _drawn() -> str:
+    return uuid.uuid4().hex[:12]
+
+
+def installation(desk: Desk, draw: Callable[[], str] = _drawn) -> str:
+    """Return the name of this installation; the first time it is made.
+
+    Raise SettingsError where the mailbox is another's, StoreUnusable where it cannot be read.
+    """
+    ours, where = _kept(desk), _whereabouts(desk.settings)
+    name, whose = _in_mailbox(desk, ours or draw(), where)
+    if ours == name:
+        return name
+    if ours is not None or whose != where:
+        raise _anothers(desk.settings, name, whose)
+    reason = Reason(code=Code.INSTALLATION, says=name)
+    desk.store.append([e.Noted(at=desk.clock.now(), subject=SUBJECT, reason=reason)])
+    return name
+
+
+def _kept(desk: Desk) -> str | None:
+    """Return the name that the database has; None: it has never rented anything."""
+    told = [one.event for one in desk.store.events(SUBJECT)]
+    names = [one.reason.says for one in told if isinstance(one, e.Noted)]
+    return names[0] if names else None
+
+
+def _in_mailbox(desk: Desk, name: str, where: str) -> tuple[str, str]:
+    """Return whose the mailbox is, by name and database; ours, when it was nobody's."""
+    body = json.dumps({"id": name, "database": where}).encode()
+    if desk.objects.create(KEY, body):
+        return name, where
+    found = desk.objects.get(KEY)
+    try:
+        said = json.loads(found or b"")
+        return str(said["id"]), str(said["database"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise StoreUnusable(
+            f"{KEY} of the mailbox {mailbox_url(desk.settings)} cannot be read",
+            "Is the mailbox cloudwhale's? Remove that file, or set another prefix as `mailbox`.",
+        ) from error
+
+
+def _whereabouts(settings: Settings) -> str:
+    """Return where the database is, for a person who looks for it; holds no password."""
+    url = database_url(settings)
+    if is_postgres(url):
+        parts = urlsplit(masked(url))
+        return f"{parts.hostname or 'localhost'}{parts.path}"
+    return f"{socket.gethostname()}:{path_of(url)}"
+
+
+def _anothers(settings: Settings, name: str, whose: str) -> SettingsError:
+    return SettingsError(
+        f"the mailbox {mailbox_url(settings)} belongs to installation {name}, whose database is "
+        f"{whose}; ours is {_whereabouts(settings)}",
+        "Set a prefix of its own as `mailbox`, or use that database. If that is gone for good, "
+        f"remove {KEY} from the mailbox: what it rented is then shown by `cloudwhale leaks` as "
+        "another's.",
+    )
