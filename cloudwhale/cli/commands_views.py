@@ -1,5 +1,6 @@
-"""The commands that only read: ps, logs, explain, replay, doctor, version."""
+"""The commands that only read: ps, logs, results, explain, replay, doctor, version."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -43,6 +44,26 @@ def logs(
     from cloudwhale.cli.logs import logs as do
 
     raise typer.Exit(do(job, attempt, follow, as_json))
+
+
+def results(
+    job: JobWord,
+    attempt: Annotated[
+        int | None,
+        typer.Option("--attempt", metavar="N", min=1, help="Of this attempt; else the newest."),
+    ] = None,
+    into: Annotated[
+        Path | None, typer.Option("--to", metavar="FOLDER", help="Else ./results/ and its name.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Fetch what a job has left at its `outputs`; `run` and `attach` do so at its end.
+
+    Whole or not at all. What lies there already is moved aside, never written over.
+    """
+    from cloudwhale.cli.fetching import results as do
+
+    raise typer.Exit(do(job, attempt, into, as_json))
 
 
 def explain(job: JobWord, as_json: AsJson = False) -> None:
@@ -104,6 +125,9 @@ def add_to(app: typer.Typer) -> None:
     app.command(
         epilog=examples("cloudwhale logs -f train", "cloudwhale logs train-3f2a --attempt 1")
     )(logs)
+    app.command(
+        epilog=examples("cloudwhale results train", "cloudwhale results train --to /data/train")
+    )(results)
     app.command(
         epilog=examples("cloudwhale explain train", "cloudwhale explain train --json | jq .story")
     )(explain)

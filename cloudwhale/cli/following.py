@@ -5,8 +5,10 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum, auto
+from pathlib import Path
 from typing import Protocol
 
+from cloudwhale.cli.bringing import RESULTS, Bringing, folders_of
 from cloudwhale.cli.exits import Bug
 from cloudwhale.cli.fleet import Fleet
 from cloudwhale.cli.interrupts import Interrupts
@@ -19,7 +21,7 @@ from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.planning.lifecycle import apply
 from cloudwhale.reporting.tail import Lines, Tail, look_every_s
 from cloudwhale.spi.errors import CloudwhaleError, Fenced, StoreUnusable
-from cloudwhale.spi.store import JobQuery, Store
+from cloudwhale.spi.store import JobQuery
 
 TURN_S: Seconds = 0.1  # soon enough for an eye
 TAKE_OVER_S: Seconds = 1.0  # how often it is tried to become the controller
@@ -77,17 +79,23 @@ class Scene:
     jobs: dict[str, Job]
     seen: int
     fleet: Fleet
+    bringing: Bringing
 
 
-def scene(store: Store, run: Run, now: Instant) -> Scene:
+def scene(desk: Desk, run: Run, now: Instant) -> Scene:
     """Return a run as it is now, as of one event for all its jobs."""
+    store = desk.store
     world = store.world(now)
     rows = store.jobs(JobQuery(run=run.id))
     # Whatever the world no longer has had ended by then, and ended jobs never change.
     jobs = {job.id: world.jobs.get(job.id, job) for job in reversed(rows)}
     # Some of these may be newer than the world; what is told of them then is told once more.
     rentals = {rental.id: rental for rental in store.rentals(run.id)}
-    return Scene(run, jobs, world.version, Fleet(run.id, rentals))
+    folders = folders_of(jobs.values(), Path.cwd() / RESULTS)
+    bringing = Bringing(desk.objects, folders)
+    for job in jobs.values():
+        bringing.ended(job)
+    return Scene(run, jobs, world.version, Fleet(run.id, rentals), bringing)
 
 
 @dataclass(slots=True)
@@ -165,8 +173,8 @@ class Follower:
         self._read_logs(now)
         self._tell(trouble or self._host.trouble)
         lid = self._scene.fleet.lid(now)
-        if lid:
-            self._view.say(lid)
+        for said in (*([lid] if lid else []), *self._scene.bringing.news(now)):
+            self._view.say(said)
         self._view.draw(self._scene.jobs, self._scene.fleet, now)
 
     def _news(self) -> Iterator[e.OfJob]:
@@ -199,12 +207,13 @@ class Follower:
         elif isinstance(event, e.Placed):
             self._open_reader(job)
         self._view.told(job, event)
+        self._scene.bringing.ended(job)
 
     def _is_over(self) -> bool:
-        """Say whether every job has ended or is parked, and what was rented for them is back."""
+        """Say whether all jobs have ended or are parked, with results here and machines back."""
         scene = self._scene
         rest = all(job.ended or job.state is JobState.PARKED for job in scene.jobs.values())
-        return rest and not scene.fleet.is_waited_for
+        return rest and not scene.fleet.is_waited_for and not scene.bringing.is_busy
 
     def _cancel(self) -> None:
         now = self._desk.clock.now()

@@ -128,7 +128,7 @@ class Watch:
     def follow(self, run: Run) -> int:
         """Follow a run to its end and print its receipt; return the exit code."""
         with self._interrupts as interrupts:
-            here = scene(self._desk.store, run, self._desk.clock.now())
+            here = scene(self._desk, run, self._desk.clock.now())
             view = self._view(run, several=len(here.jobs) > 1)
             follower = Follower(self._desk, self._host, view, here)
             goodbye = Goodbye(interrupts, view)

@@ -89,6 +89,14 @@ def checkpoint_prefix(job: str, attempt: int, seq: int) -> str:
     return f"checkpoints/{job}/{attempt}-{seq}"
 
 
+def outputs_prefix(job: str, attempt: int) -> str:
+    """Return the folder of what an attempt leaves, whole once `manifest.json` is there.
+
+    That is a `documents.Manifest` whose paths are relative to the job's working folder.
+    """
+    return f"outputs/{job}/{attempt}"
+
+
 def workdir_key(sha256: str) -> str:
     """Return the key of a packed working directory."""
     return f"workdirs/{sha256}.tar.gz"

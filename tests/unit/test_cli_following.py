@@ -80,7 +80,7 @@ class Table:
         self.host = FakeHost()
 
     def follower(self, several: bool = False) -> Follower:
-        here = scene(self.desk.store, RUN, 0.0)
+        here = scene(self.desk, RUN, 0.0)
         return Follower(self.desk, self.host, PlainView(self.out, several), here)
 
     def starts(self, job: str) -> None:
@@ -271,7 +271,7 @@ def test_a_scene_has_the_jobs_in_the_order_they_were_submitted() -> None:
     table = Table("c-1", "a-1", "b-1")
     table.starts("a-1")
     table.ends("a-1")
-    here = scene(table.desk.store, RUN, 0.0)
+    here = scene(table.desk, RUN, 0.0)
     assert list(here.jobs) == ["c-1", "a-1", "b-1"]
     assert here.jobs["a-1"].state is JobState.COMPLETED
     assert here.seen == table.desk.store.version()
