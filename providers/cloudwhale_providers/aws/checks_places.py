@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cloudwhale.model.units import Instant
 from cloudwhale.spi.errors import CloudwhaleError, Denied
 from cloudwhale.spi.prices import Market
 from cloudwhale_providers.aws import errors, quotas, tags
@@ -46,7 +45,7 @@ def network(account: Account, region: str) -> Found:
             f"`aws ec2 create-default-subnet --region {HERE} --availability-zone {HERE}a`, "
             f"{SETTING_SUBNETS}.",
         )
-    return Found("ok", f"a default VPC with subnets in {_counted(len(found), 'zone')}")
+    return Found("ok", "a default VPC with subnets")
 
 
 def _named_subnets(calls: Calls, region: str, named: Sequence[str]) -> Found:
@@ -68,7 +67,7 @@ def _named_subnets(calls: Calls, region: str, named: Sequence[str]) -> Found:
             f"no address is free in {', '.join(full)}",
             "Name others in `subnets` of [clouds.aws].",
         )
-    return Found("ok", f"{_counted(len(found), 'subnet')} with free addresses")
+    return Found("ok", "subnets with free addresses")
 
 
 def image(images: Images, region: str) -> Found:
@@ -76,15 +75,9 @@ def image(images: Images, region: str) -> Found:
     try:
         found = images.image(region)
     except CloudwhaleError as error:
-        return failed(error)
+        says = error.says.removeprefix(f"{region} has ")
+        return Found("failed", says, error.remedy.replace(region, HERE))
     return Found("ok", f"{found.id}, a root disk of {found.least_gib:g} GiB at least")
-
-
-def limits(
-    limits: quotas.Limits, region: str, groups: Sequence[tuple[Market, str]], now: Instant
-) -> Mapping[tuple[Market, str], quotas.Limit]:
-    """Return the quotas of a region."""
-    return limits.of(region, groups, now)
 
 
 def quota_rows(
@@ -176,7 +169,3 @@ def _dry(account: Account, region: str, ami: str) -> Mapping[str, Any]:
     if profile:
         words["IamInstanceProfile"] = {"Arn" if profile.startswith("arn:") else "Name": profile}
     return words
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
