@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cloudwhale.model.offer import Offer
-from cloudwhale_providers.aws.listing import Seen
+from cloudwhale_providers.aws.listing import Seen, part
 
 VERSION = "1"
 """Of a template: its name tells its content, so it has no other."""
@@ -102,8 +102,8 @@ def had(answer: Mapping[str, Any]) -> Made | None:
     """Return the instance of an answer; None when there is none."""
     for one in answer.get("Instances") or ():
         ids = one.get("InstanceIds") or [one.get("InstanceId")]
-        where = (one.get("LaunchTemplateAndOverrides") or {}).get("Overrides") or {}
-        placed = one.get("Placement") or {}
+        where = part(part(one, "LaunchTemplateAndOverrides"), "Overrides")
+        placed = part(one, "Placement")
         zone = (
             one.get("AvailabilityZone")
             or placed.get("AvailabilityZone")

@@ -14,7 +14,7 @@ from cloudwhale_providers.aws import errors, tags
 from cloudwhale_providers.aws.account import Account
 from cloudwhale_providers.aws.asking import code_of
 from cloudwhale_providers.aws.fleets import Made, had, words_of_fleet, words_of_instance
-from cloudwhale_providers.aws.listing import Listing, Seen
+from cloudwhale_providers.aws.listing import Listing, Seen, part
 from cloudwhale_providers.aws.network import Network
 from cloudwhale_providers.aws.quotas import QUOTAS, raise_command
 from cloudwhale_providers.aws.template import Templates
@@ -197,7 +197,7 @@ class Launching:
         ) from error
 
     def _zone(self, offer: Offer, told: Mapping[str, Any]) -> str:
-        choice = (told.get("LaunchTemplateAndOverrides") or {}).get("Overrides") or {}
+        choice = part(part(told, "LaunchTemplateAndOverrides"), "Overrides")
         return self._network.zone_of(offer.region, choice) or offer.zone
 
     def _remedy(self, offer: Offer, error: CloudwhaleError) -> str:

@@ -155,6 +155,12 @@ class Listing:
         return [_tagged(tags.INSTALLATION, self._account.installation)]
 
 
+def part(of: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """Return a part of an answer; empty where the answer does not have it."""
+    found: Mapping[str, Any] | None = of.get(key)
+    return found or {}
+
+
 def _tagged(key: str, value: str) -> dict[str, Any]:
     return {"Name": f"tag:{key}", "Values": [value]}
 
@@ -164,12 +170,12 @@ def seen(region: str, one: Mapping[str, Any], own: Mapping[str, str]) -> Seen | 
     node = own.get(tags.NODE, "")
     if not node:
         return None
-    reason = one.get("StateReason") or {}
+    reason = part(one, "StateReason")
     said = str(one.get("StateTransitionReason") or "")
     return Seen(
         id=str(one["InstanceId"]),
         region=region,
-        zone=str((one.get("Placement") or {}).get("AvailabilityZone", "")),
+        zone=str(part(one, "Placement").get("AvailabilityZone", "")),
         type=str(one.get("InstanceType", "")),
         node=node,
         launch=own.get(tags.LAUNCH, ""),

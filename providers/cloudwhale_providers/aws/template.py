@@ -50,12 +50,6 @@ class Templates:
             self._made.add((region, name))
         return name
 
-    @property
-    def names(self) -> frozenset[str]:
-        """Return the names of all templates that launches of this process use."""
-        with self._lock:
-            return frozenset(name for _, name in self._made)
-
     def forget(self, region: str) -> None:
         """Make a region's templates anew: one is said to be gone."""
         with self._lock:
