@@ -20,8 +20,7 @@ class SystemClock:
 
     def now(self) -> Instant:
         """Return the wall time."""
-        begin, speed, start = _pace()
-        return start + (time.time() - begin) * speed
+        return told(time.time())
 
     def steady(self) -> Seconds:
         """Return seconds that also count while the machine sleeps, where the host can tell."""
@@ -42,6 +41,17 @@ def look_again() -> None:
     _pace.cache_clear()
 
 
+def told(at: Instant) -> Instant:
+    """Return what time it was here at a time of the real clock, which files are dated by."""
+    begin, speed, start = _pace()
+    return start + (at - begin) * speed
+
+
+def lasted(real_s: Seconds) -> Seconds:
+    """Return how long it took here what took so long on a real clock."""
+    return real_s * _pace()[1]
+
+
 def real(for_s: Seconds) -> Seconds:
     """Return how long a time takes on a real clock: what a system call may wait for."""
     return for_s / _pace()[1]
@@ -54,6 +64,14 @@ def wait(for_s: Seconds, until: threading.Event | None = None) -> bool:
         time.sleep(at_most_s)
         return False
     return until.wait(at_most_s)
+
+
+def pause(for_s: Seconds, until: threading.Event | None = None) -> bool:
+    """Wait as `wait` does, but by the real clock: before a person or this host is looked at again.
+
+    Neither is faster where time is.
+    """
+    return wait(lasted(for_s), until)
 
 
 def iso(at: Instant | None) -> str | None:

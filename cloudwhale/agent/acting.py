@@ -12,6 +12,7 @@ from cloudwhale.agent.leases import signal_number
 from cloudwhale.agent.pool import Pool
 from cloudwhale.agent.seen import Key
 from cloudwhale.agent.underway import Attempts, Tools, Underway
+from cloudwhale.clock import real
 from cloudwhale.mailbox.documents import StartOrder
 from cloudwhale.mailbox.sealing import SealBroken
 from cloudwhale.model.job import Checkpoint
@@ -73,7 +74,7 @@ class Acting:
                 peaks.keep(one.folder.path, action.peaks)
             case actions.Signal():
                 number = signal_number(action.wish.signal)
-                one.folder.tell_shim(f"stop {number} {action.wish.grace_s}")
+                one.folder.tell_shim(f"stop {number} {real(action.wish.grace_s)}")
             case actions.Kill():
                 one.folder.tell_shim("kill")
                 if action.hard:

@@ -5,13 +5,14 @@ import json
 import os
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 
+from cloudwhale import clock
 from cloudwhale.agent.peaks import kept
 from cloudwhale.agent.place import flush, locked, write_whole
 from cloudwhale.agent.seen import ExitRecord, Found, Key, StopWish
@@ -180,11 +181,16 @@ class AttemptFolder:
 
     def pids(self) -> Pids | None:
         """Return who runs, or None when the shim has not said so."""
-        return _read(Pids, self.path / "pids.json")
+        found = _read(Pids, self.path / "pids.json")
+        return None if found is None else replace(found, began_at=clock.told(found.began_at))
 
     def exit(self) -> ExitRecord | None:
-        """Return how the job's process ended, or None."""
-        return _read(ExitRecord, self.path / "exit.json")
+        """Return how the job's process ended, or None; shims count by the real clock."""
+        found = _read(ExitRecord, self.path / "exit.json")
+        if found is None:
+            return None
+        ended_at, ran_s = clock.told(found.ended_at), clock.lasted(found.ran_s)
+        return replace(found, ended_at=ended_at, ran_s=ran_s)
 
     def unlogged_bytes(self) -> int:
         """Return how much output the disk did not take."""
@@ -258,7 +264,7 @@ def _found(attempts: Path) -> Iterator[Found]:
         pids = folder.pids()
         began_at = pids.began_at if pids is not None else None
         if began_at is None and folder.has_begun:
-            began_at = (folder.path / "begun").stat().st_mtime
+            began_at = clock.told((folder.path / "begun").stat().st_mtime)
         seq, checkpoints = folder.published()
         stop = folder.stop()
         yield Found(order, began_at, seq, checkpoints, stop, peaks=kept(folder.path))
@@ -269,7 +275,7 @@ def ended_folders(attempts: Path) -> Iterator[tuple[Instant, Path]]:
     for key in _keys(attempts):
         folder = AttemptFolder(attempts, key).path
         try:
-            yield (folder / "ended").stat().st_mtime, folder
+            yield clock.told((folder / "ended").stat().st_mtime), folder
         except OSError:
             continue
 

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from cloudwhale.clock import lasted, told
 from cloudwhale.model.units import Instant, Seconds
 
-STILL_S: Seconds = 5.0  # unchanged for so long is whole
+STILL_S: Seconds = 5.0  # unchanged for so long, by the real clock, is whole
 SMALL_BYTES = 4096  # a file like `latest`, which only points to a checkpoint, is smaller than this
 DEEPEST = 100  # folders within folders: what walks a deeper one would not come back
 COMPLETE_MARKS = (".complete", ".metadata")  # the latter is torch's, written last by rank 0
@@ -179,7 +180,7 @@ def _entry(one: os.DirEntry[str], named_ns: int) -> Entry | None:
         name=one.name,
         inode=own.st_ino,
         files=files,
-        saved_at=written_ns / 1e9,
+        saved_at=told(written_ns / 1e9),
         marked=not names.isdisjoint(COMPLETE_MARKS),
         incomplete=INCOMPLETE_MARK in names or (parts and ".metadata" not in names),
         moved_in=_is_moved_in(written_ns, own.st_ctime_ns, named_ns),
@@ -262,7 +263,7 @@ class Watch:
 
     def _is_still(self, entry: Entry, for_s: Seconds) -> bool:
         """What was still once is whole, also when its job is killed a moment later."""
-        if for_s < STILL_S:
+        if for_s < lasted(STILL_S):
             return False
         self._whole[entry.name] = entry.own
         return True
@@ -271,4 +272,4 @@ class Watch:
 def _was_still(entry: Entry, end: End) -> bool:
     """Say whether nothing was written to it in the seconds before the end: what is killed while
     it writes leaves a file that nobody changes any more either."""
-    return end.at is not None and end.at - entry.saved_at >= STILL_S
+    return end.at is not None and end.at - entry.saved_at >= lasted(STILL_S)

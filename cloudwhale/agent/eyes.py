@@ -10,7 +10,7 @@ from cloudwhale.agent.gpu_sight import GpuSight
 from cloudwhale.agent.seen import Key, Seen, Used, Using
 from cloudwhale.agent.underway import Attempts, Underway
 from cloudwhale.agent.usage import HostUsage, JobUsage
-from cloudwhale.clock import wait
+from cloudwhale.clock import pause
 from cloudwhale.host.gpus import GpuUse
 from cloudwhale.model.job import Peaks
 from cloudwhale.model.node import DeviceUse, Facts, Measured
@@ -60,7 +60,7 @@ class Eyes:
         return True
 
     def _live(self) -> None:
-        while not wait(LOOK_EVERY_S, self._ended):
+        while not pause(LOOK_EVERY_S, self._ended):
             running = [one for one in list(self._attempts.here.values()) if one.began]
             running = [one for one in running if not one.over]
             now = self._now()

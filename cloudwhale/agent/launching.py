@@ -13,6 +13,7 @@ from cloudwhale.agent.cgroups import Groups
 from cloudwhale.agent.containers.runtime import Containers
 from cloudwhale.agent.leases import told_of_lease
 from cloudwhale.agent.plain_processes import PlainProcesses
+from cloudwhale.clock import SPEED
 from cloudwhale.mailbox.documents import StartOrder
 from cloudwhale.model.units import GiB
 from cloudwhale.spi.runtime import Runtime
@@ -141,7 +142,7 @@ def launch(runtime: Runtime, folder: AttemptFolder, told: bytes) -> int:
         return os.posix_spawn(
             words[0],
             words,
-            os.environ,
+            _by_the_real_clock(),
             file_actions=[
                 (os.POSIX_SPAWN_DUP2, stdin, 0),
                 (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
@@ -152,6 +153,11 @@ def launch(runtime: Runtime, folder: AttemptFolder, told: bytes) -> int:
     finally:
         os.close(stdin)
         os.close(errors)
+
+
+def _by_the_real_clock() -> dict[str, str]:
+    """Return the environment of shims: those of processes have no other clock either."""
+    return {name: value for name, value in os.environ.items() if name != SPEED}
 
 
 def _memory_file(body: bytes) -> int:

@@ -8,6 +8,7 @@ from cloudwhale.agent.attempts import AttemptFolder
 from cloudwhale.agent.course import HARDER_AFTER_S
 from cloudwhale.agent.place import Place, write_whole
 from cloudwhale.agent.storewatch import SILENCE_S
+from cloudwhale.clock import real
 from cloudwhale.mailbox.documents import StartOrder
 from cloudwhale.model.units import Seconds
 
@@ -26,7 +27,10 @@ def keep_lease(place: Place, lease_s: Seconds | None) -> None:
 
 
 def told_of_lease(folder: AttemptFolder, order: StartOrder) -> dict[str, Any] | None:
-    """Return what an attempt's shim is told of the lease; None when it has none."""
+    """Return what an attempt's shim is told of the lease; None when it has none.
+
+    Shims count by the real clock.
+    """
     place = folder.path.parents[2]
     try:
         lease_s = float(json.loads((place / "lease.json").read_text()))
@@ -37,11 +41,11 @@ def told_of_lease(folder: AttemptFolder, order: StartOrder) -> dict[str, Any] | 
     return {
         "heard": str(place / "heard"),
         "lock": str(place / "agent.lock"),
-        "hung_s": max(lease_s, SILENCE_S),
-        "after_s": stops_after_s(lease_s, grace_s),
+        "hung_s": real(max(lease_s, SILENCE_S)),
+        "after_s": real(stops_after_s(lease_s, grace_s)),
         "signal": rule.signal,
         "number": signal_number(rule.signal),
-        "grace_s": grace_s,
+        "grace_s": real(grace_s),
     }
 
 

@@ -10,7 +10,7 @@ from cloudwhale.agent.attempts import AttemptFolder
 from cloudwhale.agent.launching import Sizes
 from cloudwhale.agent.place import write_whole
 from cloudwhale.agent.seen import Key
-from cloudwhale.clock import wait
+from cloudwhale.clock import pause
 from cloudwhale.mailbox import gaps
 from cloudwhale.mailbox.box import log_of, whole_log_key
 from cloudwhale.mailbox.objects import Objects
@@ -186,7 +186,7 @@ class LogThread:
 
     def _live(self) -> None:
         while not self._ended.is_set():
-            wait(0.0 if self._tails else IDLE_S, self._woken)
+            pause(0.0 if self._tails else IDLE_S, self._woken)
             self._woken.clear()
             for tail in list(self._tails.values()):
                 try:
@@ -194,4 +194,4 @@ class LogThread:
                 except StoreUnusable:
                     break  # the same for all; what is not posted now is posted later
             if self._tails:
-                wait(self._every_s, self._ended)
+                pause(self._every_s, self._ended)

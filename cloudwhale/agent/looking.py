@@ -9,7 +9,7 @@ from cloudwhale.agent.entries import STILL_S
 from cloudwhale.agent.seen import Key
 from cloudwhale.agent.state import Attempt, Phase
 from cloudwhale.agent.underway import Attempts, Tools, Underway, has_ended
-from cloudwhale.clock import wait
+from cloudwhale.clock import pause
 from cloudwhale.model.units import Instant, Seconds
 
 LOOK_EVERY_S: Seconds = 1.0
@@ -88,13 +88,13 @@ class Looking:
         except OSError:
             pass  # it has begun, or the disk is full and no shim could begin it either
         while not remains.kill_remains(one.folder):
-            wait(KILL_AGAIN_S)
+            pause(KILL_AGAIN_S)
         says = one.folder.shim_says()
         self._tools.tell(seen.Lost(one.folder.key, self._tools.clock.now(), says))
 
     def _lose_again(self, one: Underway) -> None:
         """Look at it once more after a while: as long as something may run, no end is told."""
-        wait(KILL_AGAIN_S)
+        pause(KILL_AGAIN_S)
         one.over = False
         self._tools.bell.ring()
 

@@ -7,7 +7,7 @@ import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from cloudwhale.clock import wait
+from cloudwhale.clock import pause
 from cloudwhale.mailbox.sealing import new_key_pair
 from cloudwhale.model.units import Seconds
 
@@ -115,7 +115,7 @@ def locked(lock: int) -> bool:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return True
         except BlockingIOError:
-            wait(TRY_AGAIN_S)  # somebody may only be asking whether it is held
+            pause(TRY_AGAIN_S)  # somebody may only be asking whether it is held
     return False
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from queue import SimpleQueue
 
-from cloudwhale.clock import wait
+from cloudwhale.clock import pause
 from cloudwhale.model.units import Seconds
 
 THREADS = 4  # uploads of different jobs overlap; more would only share the same disk and line
@@ -42,7 +42,7 @@ class Pool:
 
     def drain(self, at_most_s: Seconds) -> bool:
         """Wait until everything is done; False when that takes longer."""
-        return self._undone == 0 or wait(at_most_s, self._emptied)
+        return self._undone == 0 or pause(at_most_s, self._emptied)
 
     def close(self) -> None:
         """Begin nothing more; what is under way is not waited for."""

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import TypeAlias
 
-from cloudwhale.clock import wait
+from cloudwhale.clock import pause
 from cloudwhale.mailbox.box import Box
 from cloudwhale.mailbox.documents import AnyReport
 from cloudwhale.model.units import Seconds
@@ -55,7 +55,7 @@ class Poster:
         """Wait until everything is said; False when the store did not take it in time."""
         emptied = threading.Event()
         self._waiting.put(emptied.set)
-        return wait(at_most_s, emptied)
+        return pause(at_most_s, emptied)
 
     def close(self) -> None:
         """End; what is not said by now is said by the next agent, from its folder."""
@@ -78,7 +78,7 @@ class Poster:
                 self._do(one)
             except StoreUnusable:
                 self._heard(False, self._clock.steady() - asked_at)
-                wait(retry_s, self._ended)
+                pause(retry_s, self._ended)
                 retry_s = min(2 * retry_s, LONGEST_RETRY_S)
             else:
                 if not callable(one):

@@ -9,7 +9,7 @@ from cloudwhale.agent import shim
 from cloudwhale.agent import shim_processes as processes
 from cloudwhale.agent.attempts import AttemptFolder, Pids
 from cloudwhale.agent.containers import runtime as containers
-from cloudwhale.clock import wait
+from cloudwhale.clock import pause
 from cloudwhale.model.units import Seconds
 
 LOOK_AGAIN_S: Seconds = 0.05  # what is killed may have started another just before
@@ -37,7 +37,7 @@ def kill_remains(folder: AttemptFolder) -> bool:
             return True
         for pid in left:
             _kill(pid)
-        wait(LOOK_AGAIN_S)
+        pause(LOOK_AGAIN_S)
     return False
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from cloudwhale.agent.duty import HEARTBEAT_S
 from cloudwhale.agent.seen import Seen, StoreFailed, StoreWorks
+from cloudwhale.clock import told
 from cloudwhale.model.units import Instant, Seconds
 
 SILENCE_S: Seconds = 3 * HEARTBEAT_S  # a call that hangs gives no error: three heartbeats late
@@ -65,7 +66,7 @@ class StoreWatch:
 
 def _noted(note: Path, otherwise: Instant) -> Instant:
     try:
-        return note.stat().st_mtime
+        return told(note.stat().st_mtime)
     except OSError:
         return otherwise
 

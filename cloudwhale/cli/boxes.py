@@ -9,7 +9,7 @@ from typing import Any
 
 from cloudwhale.cli.exits import Exit
 from cloudwhale.cli.output import document_or, emit, say
-from cloudwhale.clock import SystemClock, iso, wait
+from cloudwhale.clock import SystemClock, iso, pause
 from cloudwhale.control.surrounding import Box, box_of
 from cloudwhale.model.units import MicroUsd, Seconds, usd
 from cloudwhale.reporting.figures import counted
@@ -124,7 +124,7 @@ def _ended(box: Box, told: Standing) -> None:
             raise Unreachable(
                 f"the sandbox, process {told.pid}, does not end", f"Look into {box.folder}."
             )
-        wait(LOOK_EVERY_S)
+        pause(LOOK_EVERY_S)
         waited_s += LOOK_EVERY_S
 
 

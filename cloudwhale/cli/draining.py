@@ -7,7 +7,7 @@ from cloudwhale.cli.exits import Exit, NotFound, WrongUsage
 from cloudwhale.cli.holders import nobody_works, say_who_works
 from cloudwhale.cli.looking import desk_here
 from cloudwhale.cli.output import emit, say
-from cloudwhale.clock import wait
+from cloudwhale.clock import pause
 from cloudwhale.control.desk import Desk, node_name, patience
 from cloudwhale.model import event as e
 from cloudwhale.model.job import HOLDS_A_PLACE, Job, JobState
@@ -108,7 +108,7 @@ def _empty(desk: Desk, node: Node) -> None:
             if job.id not in told:
                 told.add(job.id)
                 say(_waits_for(job, node, desk), sys.stderr)
-        wait(LOOK_EVERY_S)
+        pause(LOOK_EVERY_S)
 
 
 def _stop(desk: Desk, name: str, jobs: Sequence[Job]) -> None:

@@ -10,7 +10,7 @@ import tty
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-from cloudwhale.clock import wait
+from cloudwhale.clock import pause
 from cloudwhale.model.units import Seconds
 
 NOTED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -38,7 +38,7 @@ class Interrupts:
 
     def wait(self, for_s: Seconds) -> None:
         """Wait, less when a signal comes."""
-        wait(for_s, self._event)
+        pause(for_s, self._event)
 
     def begin(self) -> None:
         """Note signals from now on; nothing changes when they are noted already."""

@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Self
 
 from cloudwhale.cli.output import is_terminal
-from cloudwhale.clock import SystemClock, wait
+from cloudwhale.clock import SystemClock, pause, real
 from cloudwhale.model.units import Seconds
 
 QUIET_S: Seconds = 2.0
@@ -24,16 +24,16 @@ class Thinking:
     def _tell(self) -> None:
         clock = SystemClock()
         since = clock.steady()
-        if wait(QUIET_S, until=self._done):
+        if pause(QUIET_S, until=self._done):
             return
         stream = sys.stderr
         if not is_terminal(stream):
             print(f"{self._what} …", file=stream, flush=True)
             return
         while True:
-            took_s = clock.steady() - since
+            took_s = real(clock.steady() - since)
             print(f"\r{self._what} … {took_s:.0f} s ", end="", file=stream, flush=True)
-            if wait(EVERY_S, until=self._done):
+            if pause(EVERY_S, until=self._done):
                 break
         print("\r\x1b[K", end="", file=stream, flush=True)
 

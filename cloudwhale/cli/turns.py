@@ -3,7 +3,7 @@
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
-from cloudwhale.clock import wait
+from cloudwhale.clock import pause
 from cloudwhale.control.store import Lock
 from cloudwhale.model.units import Seconds
 
@@ -20,7 +20,7 @@ def in_turn(lock: Lock, say: Callable[[str], object]) -> Generator[None]:
         tries += 1
         if tries == QUIET_TRIES:
             say(f"waiting: {lock.holder() or 'another command'} is submitting")
-        wait(TRY_EVERY_S)
+        pause(TRY_EVERY_S)
     try:
         yield
     finally:

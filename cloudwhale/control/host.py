@@ -9,17 +9,18 @@ from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
-from cloudwhale.clock import wait
+from cloudwhale.clock import lasted, pause, real
 from cloudwhale.control import desk as desks
 from cloudwhale.control.controller import Chosen, Controller, Parts
 from cloudwhale.control.effects import ThreadedEffects
 from cloudwhale.control.executor import Executor, Where
+from cloudwhale.control.inboxes import OVER_HTTP
 from cloudwhale.control.installation import installation
 from cloudwhale.control.store.opening import lock_for
 from cloudwhale.control.supply import limits_of
 from cloudwhale.control.sweeping import Sweeping
 from cloudwhale.control.timeline import Timeline
-from cloudwhale.control.watcher import Watcher
+from cloudwhale.control.watcher import Pace, Watcher
 from cloudwhale.mailbox.bell import Bell, Rang
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.settings import Settings
@@ -155,7 +156,7 @@ class ControllerHost:
                 # Only a folder means mail: an effect that ended must not start the next look.
                 due_s = steady + self._tick(controller, desk, bell, rung=rang.folder)
                 version = self._version(desk)
-            rang = bell.wait(min(POLL_S, max(0.0, due_s - desk.clock.steady())))
+            rang = bell.wait(min(POLL_S, max(0.0, real(due_s - desk.clock.steady()))))
 
     def _version(self, desk: desks.Desk) -> int:
         try:
@@ -172,13 +173,14 @@ class ControllerHost:
         except StoreUnusable as error:
             self._waits(error)
             return 0.0
-        return LONGEST_WAIT_S if wait_s is None else min(max(wait_s, POLL_S), LONGEST_WAIT_S)
+        longest_s, poll_s = lasted(LONGEST_WAIT_S), lasted(POLL_S)  # of this host's time
+        return longest_s if wait_s is None else min(max(wait_s, poll_s), longest_s)
 
     def _waits(self, error: StoreUnusable) -> None:
         if self.trouble != error.says:
             log.error("controller waits: %s", error)
         self.trouble = error.says
-        wait(TROUBLE_WAIT_S, self._stop)
+        pause(TROUBLE_WAIT_S, self._stop)
 
 
 def _watch(desk: desks.Desk, bell: Bell) -> None:
@@ -199,7 +201,8 @@ def _controller(
     settings, now = desk.settings, desk.clock.now()
     epoch = desk.store.new_epoch(desks.node_name(settings), now)
     where = Where(desks.mailbox_url(settings), str(settings.home), desk.clock)
-    watcher = Watcher(desk.objects, found, desk.store.read_to(), settings.clock_skew_s)
+    pace = Pace() if desk.objects.folder is not None else Pace(inboxes=OVER_HTTP)
+    watcher = Watcher(desk.objects, found, desk.store.read_to(), settings.clock_skew_s, pace)
     watcher.offers.limit_to(limits_of(settings), accept_no_stop=settings.accept_no_stop)
     parts = Parts(
         store=desk.store,

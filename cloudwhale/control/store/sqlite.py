@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 
-from cloudwhale.clock import SystemClock, wait
+from cloudwhale.clock import SystemClock, pause
 from cloudwhale.control.store.address import ELSEWHERE
 from cloudwhale.control.store.database import Advice
 from cloudwhale.control.store.faults import as_sentences, is_busy
@@ -144,7 +144,7 @@ def _keep_a_wal(connection: sqlite3.Connection, patience_s: Seconds) -> None:
             if not is_busy(error) or clock.steady() >= end:
                 connection.close()
                 raise
-        wait(ASK_AGAIN_S)
+        pause(ASK_AGAIN_S)
 
 
 def _begin(connection: Connection) -> None:

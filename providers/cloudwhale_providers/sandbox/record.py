@@ -5,6 +5,7 @@ import json
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from cloudwhale.model.units import Instant
 
@@ -73,8 +74,9 @@ class Lock:
 def found(folder: Path) -> Record | None:
     """Return how the sandbox of a folder is reached; None when none lives, or not yet."""
     try:
-        told = json.loads((folder / RECORD).read_text())
-        record = Record(**{**told, "notes": tuple(told["notes"])})
+        told: dict[str, Any] = json.loads((folder / RECORD).read_text())
+        told["notes"] = tuple(told["notes"])
+        record = Record(**told)
     except (OSError, ValueError, TypeError, KeyError):
         return None
     return record if Lock(folder).is_held() else None
