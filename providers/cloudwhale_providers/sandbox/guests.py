@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from cloudwhale.model.units import Instant
-from cloudwhale_providers.sandbox.endpoint import Instance
+from cloudwhale_providers.sandbox.endpoint import Endpoint, Instance
 from cloudwhale_providers.sandbox.fittings import fittings, shapes
 from cloudwhale_providers.sandbox.hypervisor import Guest
 from cloudwhale_providers.sandbox.metadata import Identity
@@ -15,7 +15,7 @@ MARK = "# cloudwhale: "
 """So begins the line of a machine's user data that says in JSON what its agent needs."""
 
 
-def guest(instance: Instance, endpoint: Any, now: Callable[[], Instant]) -> Guest:
+def guest(instance: Instance, endpoint: Endpoint, now: Callable[[], Instant]) -> Guest:
     """Return a machine that is to run; raise ValueError for user data that it cannot boot from."""
     shape = shapes().get(instance.type)
     if shape is None:

@@ -7,7 +7,6 @@ from collections import deque
 from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.spi.clock import Clock
@@ -55,8 +54,9 @@ class Serving:
         self._clock = PacedClock(clock, pace)
         self._ending = threading.Event()
         self._heard: deque[tuple[str, Instance]] = deque()
-        endpoint: Any = Endpoint(self._clock, script.weather)
-        self._endpoint = endpoint
+        self._endpoint = Endpoint(
+            self._clock, script.weather, folder=folder / "s3", real=self._clock.real
+        )
         self._endpoint.on_started = lambda one: self._hear("started", one)
         self._endpoint.on_ended = lambda one: self._hear("ended", one)
         url = self._endpoint.start()
