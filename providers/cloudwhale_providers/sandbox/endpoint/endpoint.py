@@ -1,57 +1,230 @@
 """A cloud's API over HTTP on loopback: EC2, S3, SSM, IAM, STS, schedules and quotas."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from email.utils import formatdate
+from pathlib import Path
 
+from cloudwhale.model.units import Instant, MicroUsd, Seconds
 from cloudwhale.spi.clock import Clock
+from cloudwhale.spi.prices import Market
+from cloudwhale_providers.sandbox.endpoint.cloud import WARM, Services
+from cloudwhale_providers.sandbox.endpoint.estate import ITSELF, Record
+from cloudwhale_providers.sandbox.endpoint.faults import Fault, Faults, Kind
 from cloudwhale_providers.sandbox.endpoint.machines import Instance
 from cloudwhale_providers.sandbox.endpoint.messages import Answer, Asked
-from cloudwhale_providers.sandbox.endpoint.moto_cloud import MotoCloud
-from cloudwhale_providers.sandbox.endpoint.weather_values import Weather
+from cloudwhale_providers.sandbox.endpoint.moto_cloud import check_installed, moto_time
+from cloudwhale_providers.sandbox.endpoint.objects import Objects
+from cloudwhale_providers.sandbox.endpoint.refused import REFUSED_KEYS, Refused, written
+from cloudwhale_providers.sandbox.endpoint.s3_api import S3, action_of
+from cloudwhale_providers.sandbox.endpoint.weather_values import NOTICE_S, Weather
 from cloudwhale_providers.sandbox.endpoint.web import Server
 
 ACCESS_KEY = "AKIDCLOUDWHALESANDBOX"
 SECRET_KEY = "not-a-secret"
-"""Credentials of the box; they open nothing anywhere else."""
+"""Credentials for the box; they open nothing anywhere else."""
+BUCKET = "cloudwhale-sandbox"
+MIB = 1024 * 1024
 
 Told = Callable[[Instance], None]
+ALONE = threading.Lock()
+"""Moto's models belong to the process, so one endpoint at a time has them."""
 
 
 class Endpoint:
-    """A cloud of one's own; there is one at a time in a process."""
+    """A cloud of one's own; a second one in a process is refused until the first is closed."""
 
-    def __init__(self, clock: Clock, weather: Weather | None = None, *, port: int = 0) -> None:
-        self._clock = clock
-        self._weather = weather or Weather()
-        self._port = port
-        self._server: Server | None = None
-        self._thread: threading.Thread | None = None
+    def __init__(
+        self,
+        clock: Clock,
+        weather: Weather | None = None,
+        *,
+        port: int = 0,
+        folder: Path | None = None,
+        real: Callable[[Seconds], Seconds] = lambda for_s: for_s,
+    ) -> None:
+        """Take a clock; `real` says how long a time of that clock takes outside.
+
+        `folder`: where objects of S3 are kept beyond this process; None: nowhere.
+        """
+        self._clock, self._weather, self._port, self._real = clock, weather or Weather(), port, real
+        self._folder = folder
+        self._closing = ExitStack()
+        self._ended = threading.Event()
+        self._was_asked = False
+        self.on_started: Told = _nobody
+        """Called by `step` with an instance that runs now."""
+        self.on_ended: Told = _nobody
+        """Called by `step` with an instance whose end has begun."""
         self.stirred = threading.Event()
-        """Set when `step` has something to do; whoever steps clears it."""
+        """Set when `step` may have something to do; whoever steps clears it."""
+        self.warmed = threading.Event()
+        """Set when EC2 is loaded; calls before that wait for it."""
+
+    # -- life --------------------------------------------------------------------------------
 
     def start(self) -> str:
-        """Load the cloud, listen, and return the URL; raise Denied without the extra `sandbox`."""
-        self._moto = MotoCloud()
+        """Listen, load EC2 in a thread, and return the URL; raise Denied without moto."""
+        check_installed()
+        if not ALONE.acquire(blocking=False):
+            raise RuntimeError("another endpoint of this process is open")
+        self._closing.callback(ALONE.release)
+        self._closing.enter_context(moto_time(self._clock.now))
+        self._services = Services(self._weather, self._clock.now)
+        self._objects = Objects(self._folder)
+        self._objects.make(BUCKET, WARM[0], self._clock.now())
+        self._s3 = S3(self._objects, self._clock.now, self._weather.foreign_buckets)
+        weather = self._weather
+        self._faults = Faults(weather.seed, weather.fault_share, weather.throttle_share)
         self._server = Server(self._answer, self._port)
-        self._thread = threading.Thread(target=self._server.serve_forever, name="sandbox-endpoint")
-        self._thread.start()
+        self._thread("sandbox-endpoint", self._server.serve_forever)
+        self._closing.callback(self._server.stop)
+        self._thread("sandbox-warming", self._warm)
+        self._closing.callback(self._ended.set)
         return self.url
 
     @property
     def url(self) -> str:
-        """Return where it listens; it must have been started."""
-        assert self._server is not None
+        """Return where it listens."""
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def close(self) -> None:
         """Stop listening; every connection is closed, every thread ends."""
-        if self._server is None or self._thread is None:
-            return
-        self._server.shutdown()
-        self._server.hang_up()
-        self._server.server_close()
-        self._thread.join()
-        self._server = self._thread = None
+        self._closing.close()
+
+    def asked_lately(self) -> bool:
+        """Say whether anybody has asked for anything since this was asked last."""
+        was, self._was_asked = self._was_asked, False
+        return was
+
+    # -- machines ----------------------------------------------------------------------------
+
+    def step(self, now: Instant) -> None:
+        """Let all happen that is due, and tell of it; one thread calls this."""
+        with self._services.turn:
+            self._services.advance(now)
+            told = list(self._services.estate.told)
+            self._services.estate.told.clear()
+        for what, instance in told:
+            (self.on_started if what == "started" else self.on_ended)(instance)
+
+    def next_at(self) -> Instant | None:
+        """Return when `step` has something to do next, by itself; None: not as far as is known."""
+        with self._services.turn:
+            told = self._services.estate.told
+            return self._clock.now() if told else self._services.next_at()
+
+    def instances(self) -> Sequence[Instance]:
+        """Return all instances that are listed, and those that are not found yet, oldest first."""
+        with self._services.turn:
+            self._services.advance(self._clock.now())
+            return [_newest(record) for record in self._services.estate]
+
+    def instance(self, name: str) -> Instance | None:
+        """Return an instance; None when there is none."""
+        with self._services.turn:
+            self._services.advance(self._clock.now())
+            record = self._services.estate.get(name)
+            return None if record is None else _newest(record)
+
+    def end(self, name: str, code: str = ITSELF) -> None:
+        """End an instance: it has shut down by itself, or what the code says; none is fine."""
+        with self._services.turn:
+            now = self._clock.now()
+            self._services.advance(now)
+            record = self._services.estate.get(name)
+            if record is not None:
+                self._services.estate.end(record, code, now)
+        self.stirred.set()
+
+    def interrupt(self, name: str, notice_s: Seconds = NOTICE_S) -> None:
+        """Announce that an instance is taken back, and take it then; none is fine."""
+        with self._services.turn:
+            now = self._clock.now()
+            self._services.advance(now)
+            record = self._services.estate.get(name)
+            if record is not None:
+                self._services.estate.interrupt(record, now, notice_s)
+        self.stirred.set()
+
+    def price_usd_h(
+        self, type_name: str, zone: str, market: Market, at: Instant
+    ) -> MicroUsd | None:
+        """Return what an hour costs at a time; None where no price ships."""
+        return self._services.prices.price(type_name, zone, market, at)
+
+    # -- for tests ---------------------------------------------------------------------------
+
+    def fault(self, action: str, kind: Kind, *, times: int = 1, code: str = "") -> None:
+        """Let the next calls of an action fail: a pattern of names, `CreateFleet`, `PutObject`.
+
+        `error-before` has done nothing, `error-after-success` and `timeout` have done all;
+        `code` stands in place of the service's own.
+        """
+        self._faults.add(Fault(action, kind, times, code))
+
+    def fault_share(self, share: float, seed: int = 0) -> None:
+        """Let a share of all calls, S3 apart, fail in any of the ways."""
+        self._faults.share(share, seed)
+
+    def no_faults(self) -> None:
+        """Take back all faults that were asked for and have not happened, and the share."""
+        self._faults.clear()
+        self._faults.share(0.0, 0)
+
+    def store_requests(self) -> Mapping[tuple[str, str], int]:
+        """Return how often S3 was asked, by method (`LIST` too) and bucket with folder."""
+        return dict(self._s3.requests)
+
+    # -- answering ---------------------------------------------------------------------------
 
     def _answer(self, asked: Asked) -> Answer | None:
-        return self._moto.answer(asked)
+        self._was_asked = True
+        key, _, service = asked.signed
+        service = service or "s3"
+        is_s3 = service == "s3"
+        try:
+            if key and self._weather.access_key not in ("", key):
+                raise REFUSED_KEYS.get(service, REFUSED_KEYS[""])
+            action = action_of(asked) if is_s3 else asked.action
+            return self._faults.met(service, action, lambda: self._done(service, asked))
+        except Refused as refused:
+            return written(service, refused)
+        finally:
+            if not is_s3:
+                self.stirred.set()
+
+    def _done(self, service: str, asked: Asked) -> Answer:
+        if service != "s3":
+            return self._services.answer(service, asked)
+        answer = self._s3.answer(asked)
+        size = len(asked.body) + len(answer.body)
+        slow_s = self._weather.s3_slow_s
+        if self._weather.s3_mib_s is not None:
+            slow_s += size / MIB / self._weather.s3_mib_s
+        if slow_s:
+            self._ended.wait(self._real(slow_s))
+        date = formatdate(int(self._clock.now()), usegmt=True)
+        return replace(answer, headers={**answer.headers, "Date": date})
+
+    def _warm(self) -> None:
+        self._services.warm()
+        self.warmed.set()
+
+    def _thread(self, name: str, run: Callable[[], None]) -> None:
+        thread = threading.Thread(target=run, name=name, daemon=True)
+        thread.start()
+        self._closing.callback(thread.join)
+
+
+def _newest(record: Record) -> Instance:
+    tags = record.made.tags()
+    if tags != record.instance.tags:
+        record.instance = replace(record.instance, tags=tags)
+    return record.instance
+
+
+def _nobody(instance: Instance) -> None:
+    """Hear of an instance, and do nothing."""

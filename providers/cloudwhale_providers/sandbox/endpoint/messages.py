@@ -1,7 +1,7 @@
 """What is asked over HTTP, and what is answered."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from urllib.parse import parse_qsl, unquote
@@ -60,6 +60,6 @@ class Answer:
 
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
-    body: bytes | Iterable[bytes] = b""
+    body: bytes = b""
     length: int | None = None
     """What a HEAD would have sent; None: what the body has."""

@@ -129,6 +129,12 @@ class Weather:
     """Whether the parameters that name the images are there."""
     default_network: bool = True
     """Whether there is a default VPC with its subnets."""
+    closed_regions: frozenset[str] = frozenset()
+    """Regions that the account has not enabled."""
+    foreign_buckets: frozenset[str] = frozenset()
+    """Buckets of other accounts."""
+    access_key: str = ""
+    """The only one whose calls are answered; empty: every one."""
     throttle_share: float = 0.0
     """Part of the calls, S3 apart, that are refused as too many."""
     fault_share: float = 0.0

@@ -30,12 +30,14 @@ class Server(ThreadingHTTPServer):
         with self._turn:
             (self._open.add if is_open else self._open.discard)(connection)
 
-    def hang_up(self) -> None:
-        """Close every connection; their threads end."""
+    def stop(self) -> None:
+        """Close every connection; all threads have ended when this returns."""
+        self.shutdown()
         with self._turn:
             for connection in self._open:
                 with contextlib.suppress(OSError):
                     connection.shutdown(socket.SHUT_RDWR)
+        self.server_close()
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Let a client that went away go; everything else is shown."""
@@ -74,16 +76,14 @@ class Connection(BaseHTTPRequestHandler):
         if answer is None:
             self.close_connection = True
             return
-        whole = isinstance(answer.body, bytes)
-        body = answer.body if isinstance(answer.body, bytes) else b"".join(answer.body)
-        length = answer.length if answer.length is not None and whole else len(body)
+        length = len(answer.body) if answer.length is None else answer.length
         lines = [f"HTTP/1.1 {answer.status} {self.responses.get(answer.status, ('-',))[0]}"]
         lines += [f"{name}: {value}" for name, value in answer.headers.items()]
         if answer.status not in (204, 304):
             lines.append(f"Content-Length: {length}")
         self.wfile.write(("\r\n".join(lines) + "\r\n\r\n").encode("latin-1"))
         if self.command != "HEAD":
-            self.wfile.write(body)
+            self.wfile.write(answer.body)
         self.wfile.flush()
 
     def _body(self, headers: dict[str, str]) -> bytes:

@@ -1,0 +1,160 @@
+"""What the account of the sandbox has from the start: roles, images and their parameters."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from cloudwhale_providers.sandbox.endpoint.refused import Refused
+
+ACCOUNT = "123456789012"
+PROFILE, MACHINE_ROLE = "cloudwhale-agent", "cloudwhale-agent"
+SCHEDULER_ROLE = "cloudwhale-scheduler"
+SPOT_ROLE = "AWSServiceRoleForEC2Spot"
+"""EC2 User Guide, "Service-linked role for Spot Instance requests"."""
+IMAGE_OWNER = "898082745236"
+"""Owner of AWS's Deep Learning AMIs."""
+IMAGE_GIB = 60
+"""The root disk of the image; the real ones are tens of GB too."""
+ROOT_DEVICE = "/dev/sda1"
+KINDS = (
+    "base-oss-nvidia-driver-gpu-ubuntu-22.04",
+    "base-oss-nvidia-driver-gpu-ubuntu-24.04",
+    "base-with-single-cuda-ubuntu-22.04",
+    "base-with-single-cuda-ubuntu-24.04",
+)
+ARCHITECTURES = ("x86_64", "arm64")
+
+
+def parameter(architecture: str, kind: str) -> str:
+    """Return the public parameter that names an image (AWS Deep Learning AMIs, release notes)."""
+    return f"/aws/service/deeplearning/ami/{architecture}/{kind}/latest/ami-id"
+
+
+def image_id(region: str, architecture: str) -> str:
+    """Return the image of a region."""
+    digest = hashlib.sha256(f"{region} {architecture}".encode()).hexdigest()
+    return f"ami-{digest[:17]}"
+
+
+def add_image(backend: Any, region: str, architecture: str) -> None:
+    """Put the image into a region."""
+    name = f"Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 22.04) {architecture} 20261001"
+    image = _image_class()(
+        backend,
+        image_id(region, architecture),
+        name=name,
+        description="The sandbox's image: nothing boots from it.",
+        owner_id=IMAGE_OWNER,
+        owner_alias="amazon",
+        public=True,
+        virtualization_type="hvm",
+        architecture=architecture,
+        image_location=f"amazon/{name}",
+        hypervisor="xen",
+        root_device_type="ebs",
+        root_device_name=ROOT_DEVICE,
+        region_name=f"{region}a",
+    )
+    image.ebs_snapshot.volume.size = IMAGE_GIB
+    backend.amis[image.id] = image
+
+
+@cache
+def _image_class() -> Any:
+    from moto.ec2.models.amis import Ami
+
+    class Image(Ami):
+        """An image whose root disk has a size of its own: moto knows 15 GiB only."""
+
+        @property
+        def block_device_mappings(self) -> list[dict[str, Any]]:
+            """Return its one disk."""
+            ebs = {
+                "SnapshotId": self.ebs_snapshot.id,
+                "VolumeSize": IMAGE_GIB,
+                "DeleteOnTermination": True,
+                "VolumeType": "gp3",
+                "Encrypted": False,
+            }
+            return [{"DeviceName": self.root_device_name, "Ebs": ebs}]
+
+    return Image
+
+
+def add_parameters(region: str) -> None:
+    """Put the parameters that name the images into a region's SSM."""
+    from moto.backends import get_backend
+    from moto.core.utils import utcnow
+    from moto.ssm import models
+
+    made: Any = models.Parameter  # abstract only by its base, which has nothing of SSM
+    backend: Any = get_backend("ssm")[ACCOUNT][region]
+    for architecture in ARCHITECTURES:
+        for kind in KINDS:
+            name = parameter(architecture, kind)
+            backend._parameters[name] = [
+                made(
+                    account_id=ACCOUNT,
+                    name=name,
+                    value=image_id(region, architecture),
+                    parameter_type="String",
+                    description=None,
+                    allowed_pattern=None,
+                    keyid=None,
+                    last_modified_date=utcnow(),
+                    version=1,
+                    data_type="text",
+                )
+            ]
+
+
+def add_roles(has_spot_role: bool) -> None:
+    """Put the roles of machines, of their stops and of spot into the account."""
+    iam = _iam()
+    _role(iam, MACHINE_ROLE, "ec2.amazonaws.com")
+    _role(iam, SCHEDULER_ROLE, "scheduler.amazonaws.com")
+    if has_spot_role:
+        _role(iam, SPOT_ROLE, "spot.amazonaws.com", "/aws-service-role/spot.amazonaws.com/")
+    iam.create_instance_profile(PROFILE, "/", [MACHINE_ROLE])
+
+
+def _role(iam: Any, name: str, service: str, path: str = "/") -> None:
+    trust = {
+        "Version": "2012-10-17",
+        "Statement": [
+            {"Effect": "Allow", "Principal": {"Service": service}, "Action": "sts:AssumeRole"}
+        ],
+    }
+    iam.create_role(name, json.dumps(trust), path, None, "", [], "3600")
+
+
+def has_role(arn: str) -> bool:
+    """Say whether the account has a role."""
+    return any(role.arn == arn for role in _iam().roles.values())
+
+
+def has_spot_role() -> bool:
+    """Say whether spot machines may be asked for."""
+    return any(role.name == SPOT_ROLE for role in _iam().roles.values())
+
+
+def profile_arn(named: Mapping[str, Any]) -> str:
+    """Return the ARN of an instance profile; empty: none is named. Raise Refused for no profile."""
+    if not named:
+        return ""
+    for one in _iam().instance_profiles.values():
+        if one.arn == named.get("Arn") or one.name == named.get("Name"):
+            return str(one.arn)
+    said = named.get("Name") or named.get("Arn")
+    says = (
+        f"Value ({said}) for parameter iamInstanceProfile is invalid. Invalid IAM Instance Profile"
+    )
+    raise Refused("InvalidParameterValue", says)
+
+
+def _iam() -> Any:
+    from moto.backends import get_backend
+
+    return get_backend("iam")[ACCOUNT]["aws"]
