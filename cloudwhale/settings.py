@@ -63,6 +63,7 @@ _WANTED = {
     "strict": "true or false",
     "preempt": "true or false",
     "displace": "true or false",
+    "bring_home": "true or false",
     "restart_s": "a number of seconds, 0 or more, like 60",
     "preempt_after_s": "a number of seconds, 0 or more, like 60",
     "seed": "a whole number, like 0",
@@ -153,6 +154,8 @@ class Settings(Value):
     """Whether a job may be stopped, checkpoint first, for one of a higher class."""
     displace: bool = False
     """Whether jobs may be stopped for others of their class where that pays."""
+    bring_home: bool = True
+    """Whether a job may be moved from a rented machine to one of ours, where that pays."""
     restart_s: Seconds = Field(60.0, ge=0, allow_inf_nan=False)
     """What stopping, placing and restoring a job is expected to cost it."""
     preempt_after_s: Seconds = Field(60.0, ge=0, allow_inf_nan=False)

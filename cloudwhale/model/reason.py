@@ -80,6 +80,7 @@ class Code(StrEnum):
     BOOT_FAILED = "boot-failed"
     MACHINE_GONE = "machine-gone"
     LEASE_ENDS = "lease-ends"
+    BRINGS_HOME = "brings-home"  # it goes on on a machine of ours, so that a rented one goes back
     RETURNED = "returned"
     TAKEN_AWAY = "taken-away"  # its provider takes the machine, or may take it
     BOOTED = "booted"  # a machine came up where others had not

@@ -13,6 +13,7 @@ from cloudwhale.model.world import World
 from cloudwhale.planning import projects
 from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.fit import fit
+from cloudwhale.planning.homing import goes_home
 from cloudwhale.planning.inventory import Free, free_capacity
 from cloudwhale.planning.leasing import (
     coming_s,
@@ -149,6 +150,7 @@ class _Keeping:
             job
             for job in jobs
             if job is not None and job.state is JobState.PENDING and job.wish is None
+            if not goes_home(job)
             if not is_ready or (self._is_in_time(job) and not self._is_overdue(job))
         ]
 

@@ -92,7 +92,7 @@ def _meaning(job: Job, end: End, at: Instant) -> e.Leaves:
         return _over_limit(job, end, at)
     if job.wish is Wish.GIVE_WAY:
         reason = Reason(code=Code.PREEMPTED, says="gave way", change="room for it becomes free")
-        if job.reason is not None and job.reason.code is Code.LEASE_ENDS:
+        if job.reason is not None and job.reason.code in (Code.LEASE_ENDS, Code.BRINGS_HOME):
             reason = job.reason
         return e.GaveWay(
             at=at, job=job.id, attempt=end.attempt, reason=reason, lost_s=end.unsaved_s

@@ -12,6 +12,7 @@ from cloudwhale.model.world import World
 from cloudwhale.planning import cycles, projects
 from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.giving import Matched, matched
+from cloudwhale.planning.homing import Homing, brought_home
 from cloudwhale.planning.joining import joins
 from cloudwhale.planning.keeping import at_home, keeping
 from cloudwhale.planning.policies import Policies as Policies
@@ -74,6 +75,9 @@ def _plan(world: World, policies: Policies) -> Plan:
         *rented.steps,
         *_not_rented(found, rented),
     )
+    if not (found.refused or found.holds or found.leaving or found.waits):
+        home = brought_home(Homing(world, durations, policies.rules), steps)
+        steps = steps if home is None else (*steps, home)
     return Plan.model_construct(
         version=world.version,
         steps=steps,

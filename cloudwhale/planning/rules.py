@@ -49,6 +49,8 @@ class Rules(Value):
     """Whether jobs may be stopped for others of their class that stand before them."""
     classless: bool = False
     """Whether they may be stopped for those of a lower class too: the order alone says who goes."""
+    bring_home: bool = True
+    """Whether a job may be moved from a rented machine to an owned one, where that pays."""
     restart_s: Seconds = 60.0
     """What stopping, placing and restoring a job is expected to cost it."""
     preempt_after_s: Seconds = 60.0

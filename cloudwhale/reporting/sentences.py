@@ -31,7 +31,8 @@ def headline(event: e.OfJob | e.Noted, place: Placement | None) -> str | None:
         case e.AttemptLost() | e.GaveWay() if event.reason.code in _OF_MACHINES:
             return _OF_MACHINES[event.reason.code]
         case e.StopWished():
-            is_for_others = event.wish == "give-way" and event.reason.code is not Code.LEASE_ENDS
+            alone = (Code.LEASE_ENDS, Code.BRINGS_HOME)
+            is_for_others = event.wish == "give-way" and event.reason.code not in alone
             what = "gives way" if is_for_others else "is asked to stop"
             return f"{what}{f' on {where(place)}' if place else ''}"
         case e.Noted():
@@ -59,6 +60,7 @@ _PLAIN: dict[type[e.OfJob], str] = {
 
 _OF_MACHINES: dict[Code, str] = {
     Code.MACHINE_GONE: "its machine is gone",
+    Code.BRINGS_HOME: "has stopped to go on at home, is queued again",
     Code.LEASE_ENDS: "has stopped before its lease ended, is queued again",
 }
 

@@ -11,13 +11,21 @@ from cloudwhale.model.node import NodeState
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.units import MicroUsd
 from cloudwhale.model.world import Account, Sighting, World
-from cloudwhale.planning import checker, checker_money, checker_projects, checker_waits
+from cloudwhale.planning import (
+    checker,
+    checker_homes,
+    checker_money,
+    checker_projects,
+    checker_waits,
+)
 from cloudwhale.planning.planner import Policies, plan
 from cloudwhale.planning.rules import Patience, Rules
 from cloudwhale_policies.fits import BestFit
 from cloudwhale_policies.order import Fifo
 
-OF_OTHERS = (*checker_waits.RULES, *checker_money.RULES, *checker_projects.RULES)
+OF_OTHERS = (
+    *checker_waits.RULES, *checker_money.RULES, *checker_projects.RULES, *checker_homes.RULES,
+)  # fmt: skip
 OF_FACTS = [rule for rule in checker.RULES if rule not in OF_OTHERS]
 RULES = Rules(patience=Patience(attempt_lease_s=100.0, clock_skew_s=10.0))
 WHY = Reason(code=Code.PLACED, says="because")
