@@ -1,4 +1,7 @@
-"""Reads the orders of one node: at once where the store is a folder, else every two seconds.
+"""Reads the orders of one node: at once where the store is a folder, else at the next poll.
+
+A poll is one request that misses. An agent polls often while it waits for its first order, and
+after each one: orders come together. Then it polls every two seconds.
 
 An order is told only when the node was still ours after it was read, see `mailbox/claims`.
 """
@@ -12,6 +15,7 @@ from pydantic import ValidationError
 
 from cloudwhale.agent.place import ReadTo
 from cloudwhale.agent.seen import Key, Ordered, Unreadable
+from cloudwhale.clock import real
 from cloudwhale.mailbox.bell import Bell
 from cloudwhale.mailbox.box import orders_to
 from cloudwhale.mailbox.documents import ORDERS, LeaveOrder
@@ -20,6 +24,11 @@ from cloudwhale.model.units import Seconds
 from cloudwhale.spi.errors import StoreUnusable
 
 POLL_S: Seconds = 2.0
+SOON_S: Seconds = 0.25
+SOON_POLLS = 120  # after an order, half a minute; 0.005 cents of requests on S3
+FIRST_POLLS = 480  # after the start, two minutes: a machine was rented for somebody who waits
+SOON_PER_POLL = 8
+POLL_LEAST_S = 0.05  # on a real clock, however fast time goes: a store has other readers too
 POLL_FOLDER_S: Seconds = 10.0  # where the folder rings, this is only for a ring that got lost
 LOOKS_EVERY_POLLS = 5  # how often it is asked whether the node is still ours, with no order too
 GAP_POLLS = 15  # idle polls after which newer orders are looked for behind one that never came
@@ -67,6 +76,8 @@ class OrderReader:
         """Polls in a row that have found nothing."""
         self._gap_at = 0
         """The number that did not come although a later one had."""
+        self._soon = FIRST_POLLS
+        """So many polls more come soon after one another."""
         self._ended = False
         self._thread = threading.Thread(target=self._live, name="orders", daemon=True)
 
@@ -89,6 +100,7 @@ class OrderReader:
             try:
                 if self._read_next():
                     self._idle = 0
+                    self._soon = max(self._soon, SOON_POLLS)
                     continue
                 self._give()
                 self._now_and_then(rings=rings)
@@ -101,9 +113,16 @@ class OrderReader:
             if self._folder is not None and not rings:
                 self._bell.unwatch(self._folder)
                 rings = self._folder.parent.is_dir() and self._bell.watch(self._folder)
-            self._bell.wait(POLL_FOLDER_S if rings else POLL_S)
+            self._bell.wait(real(POLL_FOLDER_S) if rings else self._poll_s())
+
+    def _poll_s(self) -> Seconds:
+        """Return how long to wait before the next poll, on a real clock."""
+        self._soon = max(0, self._soon - 1)
+        return max(POLL_LEAST_S, real(SOON_S if self._soon else POLL_S))
 
     def _now_and_then(self, *, rings: bool) -> None:
+        if not rings and not self._fresh and self._soon % SOON_PER_POLL:
+            return  # what is looked for here has more time
         self._idle += 1
         if rings or self._idle % LOOKS_EVERY_POLLS == 1:
             self._look_whose()

@@ -31,7 +31,7 @@ from cloudwhale.agent.storewatch import StoreWatch
 from cloudwhale.agent.tenancy import Tenancy
 from cloudwhale.agent.tidying import tidy
 from cloudwhale.agent.underway import Attempts, Tools
-from cloudwhale.clock import wait
+from cloudwhale.clock import real, wait
 from cloudwhale.host import AS_IT_IS, Hierarchies, HostOptions, facts
 from cloudwhale.mailbox.bell import Bell
 from cloudwhale.mailbox.box import inbox_from, orders_to
@@ -183,7 +183,7 @@ class Rim:
             self._store.wakes_at(),
         )
         if not self._seen:
-            self._bell.wait(max(0.0, due - now))
+            self._bell.wait(real(max(0.0, due - now)))
             self._slept(self._now() - max(now, due))
         self._look()
         while self._seen:

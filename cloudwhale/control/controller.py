@@ -11,6 +11,7 @@ from cloudwhale.control.effects import Effects, Key, Result
 from cloudwhale.control.executor import Executor, Posted, SecretUnusable
 from cloudwhale.control.hired import Hired
 from cloudwhale.control.hiring import LAUNCH, VERBS
+from cloudwhale.control.inboxes import awaited
 from cloudwhale.control.offers import Offered
 from cloudwhale.control.reports import Reading
 from cloudwhale.control.sightings import differ
@@ -160,7 +161,8 @@ class Controller:
         for stray in reading.strays:
             self._effects.start(self._executor.end_stray(stray, self.epoch, now), now)
         self._answer(reading.strangers, now)
-        due = self._watcher.looks(world.nodes.values(), now, rung=rung)
+        soon = awaited(world) if self._watcher.awaits else ()
+        due = self._watcher.looks(world.nodes.values(), now, rung=rung, awaited=soon)
         if self._watcher.is_informed:
             due += self._dealings.due(self._store.world(now), now)
         for look in due:

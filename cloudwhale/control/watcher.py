@@ -7,6 +7,7 @@ from cloudwhale.control.arrivals import LOOK_EVERY_S as FIND_EVERY_S
 from cloudwhale.control.arrivals import Arrivals, Found
 from cloudwhale.control.clocks import Clocks
 from cloudwhale.control.effects import Effect, Key
+from cloudwhale.control.inboxes import Cadence, Inboxes
 from cloudwhale.control.missing import Missing
 from cloudwhale.control.offers import ASK_EVERY_S, Offers
 from cloudwhale.control.recounted import recounted
@@ -36,6 +37,8 @@ class Pace:
     """How often providers are asked what they offer."""
     find_every_s: Seconds = FIND_EVERY_S
     """How soon an agent that has come by itself is found."""
+    inboxes: Cadence | None = None
+    """How often inboxes are read, where that depends on who is awaited; None: `read_every_s`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +93,7 @@ class Watcher:
         self._alive: dict[str, bool] = {}
         self._measured: dict[str, Measured] = {}
         self._looked_at: Instant | None = None
-        self._read_at: Instant | None = None
+        self._inboxes = Inboxes(pace.inboxes or Cadence(pace.read_every_s))
         self._unseen = {Key("look", name) for name in providers}
         """Looks that nothing may be judged before."""
         self._empty_at: dict[str, Instant] = {}
@@ -104,11 +107,16 @@ class Watcher:
         """
         return not self._unseen
 
+    @property
+    def awaits(self) -> bool:
+        """Say whether it matters here who will say something soon."""
+        return self._pace.inboxes is not None
+
     def forgive(self, nodes: Iterable[str], now: Instant) -> None:
         """Count every silence from now, and read every inbox first: it was we who were away."""
         self._heard_at = dict.fromkeys(self._heard_at, now)
         self._unseen |= {Key("read", node) for node in nodes}
-        self._read_at = None
+        self._inboxes.read_soon()
 
     def look_soon(self) -> None:
         """Look at every provider at the next chance: something is said to have changed there."""
@@ -116,37 +124,52 @@ class Watcher:
         self.offers.ask_soon()
 
     def looks(
-        self, nodes: Iterable[Node], now: Instant, *, rung: bool | Collection[str]
+        self,
+        nodes: Iterable[Node],
+        now: Instant,
+        *,
+        rung: bool | Collection[str],
+        awaited: Collection[str] = (),
     ) -> list[Effect]:
         """Return the looks that are due: inboxes at once when something rang.
 
-        `rung`: the nodes whose inboxes have changed, where that can be told.
+        `rung`: the nodes whose inboxes have changed, where that can be told. `awaited`: those that
+        will soon say something, known or not.
         """
-        effects: list[Effect] = []
         known = [node.id for node in nodes]
-        if rung is True or self._is_over(self._read_at, self._pace.read_every_s, now):
-            self._read_at = now
-            self._arrivals.let_go({*known, *self._alive}, self._heard_at, now)
-            names = known + self._arrivals.followed
-            effects += [self._read(name, now) for name in names]
-        elif rung:
-            effects += [self._read(name, now) for name in sorted(rung)]
+        effects = self._reads([*known, *sorted(set(awaited) - set(known))], now, rung, awaited)
         if self.is_informed:  # so that the names of providers' machines are known
-            arrivals = self._arrivals.look({*known, *self._alive}, now)
+            arrivals = self._arrivals.look({*known, *awaited, *self._alive}, now)
             effects += [] if arrivals is None else [arrivals]
         if self._is_over(self._looked_at, self._pace.look_every_s, now):
             self._looked_at = now
             effects += [self._look(name) for name in self._providers]
         return effects + self.offers.looks(now)
 
+    def _reads(
+        self,
+        names: list[str],
+        now: Instant,
+        rung: bool | Collection[str],
+        awaited: Collection[str],
+    ) -> list[Effect]:
+        """Return the reads of inboxes that are due."""
+        if self._inboxes.begin(names, awaited, now) or rung is True:
+            self._inboxes.all_read(now)
+            self._arrivals.let_go({*names, *self._alive}, self._heard_at, now)
+            return [self._read(name, now) for name in names + self._arrivals.followed]
+        some = {*self._inboxes.due(now), *([] if rung is False else rung)}
+        return [self._read(name, now) for name in sorted(some)]
+
     def next_look_at(self) -> Instant | None:
         """Return when the next look is due."""
-        looks = (
-            (self._read_at, self._pace.read_every_s), (self._looked_at, self._pace.look_every_s)
-        )  # fmt: skip
-        times = [at + every_s for at, every_s in looks if at is not None]
-        offers_at = self.offers.next_look_at()
-        return min([*times, *([] if offers_at is None else [offers_at])], default=None)
+        looked_at, every_s = self._looked_at, self._pace.look_every_s
+        times = [
+            self._inboxes.next_at(),
+            None if looked_at is None else looked_at + every_s,
+            self.offers.next_look_at(),
+        ]
+        return min((at for at in times if at is not None), default=None)
 
     @staticmethod
     def _is_over(at: Instant | None, every_s: Seconds, now: Instant) -> bool:
@@ -191,7 +214,7 @@ class Watcher:
         empty_at = self._empty_at.get(mail.node)
         self._note_missing(mail, known, now)
         if len(mail.bodies) == READ_AT_ONCE:
-            self._read_at = None  # there may be more
+            self._inboxes.read_soon()  # there may be more
         else:
             self._listened_at[mail.node] = now
             self._empty_at[mail.node] = mail.asked_at
