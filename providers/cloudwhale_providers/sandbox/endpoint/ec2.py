@@ -9,6 +9,7 @@ from cloudwhale.model.units import Instant
 from cloudwhale.spi.prices import Market
 from cloudwhale_providers.sandbox.endpoint import fleets, launching
 from cloudwhale_providers.sandbox.endpoint.estate import USER, Estate, Record
+from cloudwhale_providers.sandbox.endpoint.fields import each, inner
 from cloudwhale_providers.sandbox.endpoint.listing import Listing, named_ones
 from cloudwhale_providers.sandbox.endpoint.market import Prices, SpotHistory
 from cloudwhale_providers.sandbox.endpoint.messages import Answer
@@ -84,7 +85,9 @@ class Ec2:
     def _create_fleet(self, region: Region, asked: Asked, now: Instant) -> Answer:
         if asked.get("Type") != "instant":
             raise Refused("UnsupportedOperation", "the sandbox has fleets of type instant only")
-        market, errors, found = fleets.market_of(asked), [], []
+        market = fleets.market_of(asked)
+        errors: list[dict[str, Any]] = []
+        found: list[fleets.Choice] = []
         for one in fleets.choices(region, asked, market):
             if isinstance(one, fleets.Choice):
                 found.append(one)
@@ -95,7 +98,7 @@ class Ec2:
         got = fleets.chosen(tried, asked, self._cloud.room, (region.zones_of, now))
         errors += [_error(one.named, market, refused) for one, refused in got.errors]
         number = next(self._numbers)
-        fleet = f"fleet-{number:08x}-0000-0000-0000-{abs(hash(region.name)) % 16**12:012x}"
+        fleet = f"fleet-{number:08x}-0000-4000-8000-{number:012x}"
         taken = [
             (one, self._launch(region, one.spec, now, {"aws:ec2:fleet-id": fleet, **_from(one)}))
             for one in got.taken
@@ -115,7 +118,7 @@ class Ec2:
             own = _template_tags(template.id, str(version.number))
         else:
             data["TagSpecifications"] = None
-        options = data.get("InstanceMarketOptions") or {}
+        options = inner(data, "InstanceMarketOptions")
         market: Market = "spot" if options.get("MarketType") == "spot" else "on-demand"
         one = spec(region, data, asked.get("TagSpecifications"), market)
         _unless_dry(asked)
@@ -152,7 +155,7 @@ class Ec2:
     # -- ending ------------------------------------------------------------------------------
 
     def _terminate_instances(self, region: Region, asked: Asked, now: Instant) -> Answer:
-        records = named_ones(self._seen(region), asked.get("InstanceIds") or ())
+        records = named_ones(self._seen(region), each(asked, "InstanceIds"))
         _unless_dry(asked)
         rows = [self._terminated(one, now) for one in records]
         return self._cloud.query.write("TerminateInstances", {"TerminatingInstances": rows})
@@ -168,8 +171,9 @@ class Ec2:
         }
 
     def _delete_fleets(self, region: Region, asked: Asked, now: Instant) -> Answer:
-        done, errors = [], []
-        for name in asked.get("FleetIds") or ():
+        done: list[dict[str, Any]] = []
+        errors: list[dict[str, Any]] = []
+        for name in each(asked, "FleetIds"):
             fleet = self._fleets.get((region.name, name))
             if fleet is None:
                 error = {"Code": "fleetIdDoesNotExist", "Message": "The fleet does not exist"}
@@ -199,8 +203,8 @@ class Ec2:
 
     def _describe_fleets(self, region: Region, asked: Asked, now: Instant) -> Answer:
         """Return fleets that are named: those of type `instant` are listed no other way."""
-        rows = []
-        for name in asked.get("FleetIds") or ():
+        rows: list[dict[str, Any]] = []
+        for name in each(asked, "FleetIds"):
             fleet = self._fleets.get((region.name, name))
             if fleet is None:
                 raise Refused("InvalidFleetId.NotFound", f"The fleet ID '{name}' does not exist")
@@ -252,9 +256,9 @@ def _machines(fleet: Fleet) -> list[str]:
 def _fleet(fleet: Fleet) -> dict[str, Any]:
     tags = [
         tag
-        for one in fleet.asked.get("TagSpecifications") or ()
+        for one in each(fleet.asked, "TagSpecifications")
         if one.get("ResourceType") == "fleet"
-        for tag in one.get("Tags") or ()
+        for tag in each(one, "Tags")
     ]
     return {
         "FleetId": fleet.id,

@@ -6,6 +6,7 @@ from typing import Any
 
 from cloudwhale.model.units import Instant
 from cloudwhale.spi.prices import Market
+from cloudwhale_providers.sandbox.endpoint.fields import each, inner
 from cloudwhale_providers.sandbox.endpoint.market import Prices
 from cloudwhale_providers.sandbox.endpoint.refused import Refused
 from cloudwhale_providers.sandbox.endpoint.regions import Region
@@ -45,8 +46,8 @@ def choices(
     region: Region, asked: Mapping[str, Any], market: Market
 ) -> Iterator[Choice | tuple[Mapping[str, Any], Refused]]:
     """Return the offers of a fleet's request, and the overrides that name something wrong."""
-    for config in asked.get("LaunchTemplateConfigs") or ():
-        named = config.get("LaunchTemplateSpecification") or {}
+    for config in each(asked, "LaunchTemplateConfigs"):
+        named = inner(config, "LaunchTemplateSpecification")
         template, version = region.template(named)
         told = {
             "LaunchTemplateId": template.id,
@@ -55,7 +56,7 @@ def choices(
         }
         if "LaunchTemplateId" in named:
             del told["LaunchTemplateName"]
-        for override in config.get("Overrides") or [{}]:
+        for override in each(config, "Overrides") or ({},):
             data = merged(version.data, _over(override))
             try:
                 one = spec(region, data, asked.get("TagSpecifications"), market)
@@ -72,9 +73,7 @@ def ordered(
 
     Capacity is either there or not here, so `price-capacity-optimized` goes by price too.
     """
-    market = market_of(asked)
-    options = asked.get("SpotOptions" if market == "spot" else "OnDemandOptions") or {}
-    how = options.get("AllocationStrategy") or "lowest-price"
+    how = options_of(asked).get("AllocationStrategy") or "lowest-price"
 
     def price(one: Choice) -> float:
         wish = one.spec.wish
@@ -121,7 +120,7 @@ def chosen(
 
 def market_of(asked: Mapping[str, Any]) -> Market:
     """Return which market a fleet takes all its machines from."""
-    wanted = asked.get("TargetCapacitySpecification") or {}
+    wanted = inner(asked, "TargetCapacitySpecification")
     said = wanted.get("DefaultTargetCapacityType") or "on-demand"
     if (wanted.get("SpotTargetCapacity") or 0) > 0:
         said = "spot"
@@ -132,7 +131,7 @@ def market_of(asked: Mapping[str, Any]) -> Market:
 
 def target(asked: Mapping[str, Any]) -> float:
     """Return how much a fleet wants; raise Refused."""
-    wanted = (asked.get("TargetCapacitySpecification") or {}).get("TotalTargetCapacity")
+    wanted = inner(asked, "TargetCapacitySpecification").get("TotalTargetCapacity")
     if not wanted or wanted < 1:
         raise Refused("InvalidParameterValue", "TotalTargetCapacity must be at least 1")
     return float(wanted)
@@ -140,13 +139,17 @@ def target(asked: Mapping[str, Any]) -> float:
 
 def least(asked: Mapping[str, Any]) -> float:
     """Return how much a fleet must have, or it takes nothing."""
-    options = asked.get("SpotOptions" if market_of(asked) == "spot" else "OnDemandOptions") or {}
-    return float(options.get("MinTargetCapacity") or 0)
+    return float(options_of(asked).get("MinTargetCapacity") or 0)
+
+
+def options_of(asked: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what a fleet's request says of its market."""
+    return inner(asked, "SpotOptions" if market_of(asked) == "spot" else "OnDemandOptions")
 
 
 def _alike(found: Sequence[Choice], asked: Mapping[str, Any]) -> Iterator[Choice]:
     """Return the offers that may stand beside the first that is had."""
-    options = asked.get("SpotOptions" if market_of(asked) == "spot" else "OnDemandOptions") or {}
+    options = options_of(asked)
     is_one = options.get("SingleInstanceType") or options.get("SingleAvailabilityZone")
     if (is_one and target(asked) > 1) or options.get("MaxTotalPrice"):
         says = "the sandbox knows no fleet in one zone or type, and none with a price in total"

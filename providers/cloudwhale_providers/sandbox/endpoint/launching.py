@@ -7,6 +7,7 @@ from typing import Any
 from cloudwhale.model.units import Instant, MicroUsd
 from cloudwhale_providers.sandbox.endpoint.account import profile_arn
 from cloudwhale_providers.sandbox.endpoint.estate import Record
+from cloudwhale_providers.sandbox.endpoint.fields import each, inner
 from cloudwhale_providers.sandbox.endpoint.machines import Instance
 from cloudwhale_providers.sandbox.endpoint.moto_machines import Made
 from cloudwhale_providers.sandbox.endpoint.refused import Refused
@@ -30,7 +31,7 @@ def make(region: Region, spec: Spec, now: Instant, price: MicroUsd | None) -> tu
     _tag(made, spec)
     profile = _profile(made, spec)
     volumes = [made.backend.get_volume(disk.volume_id) for _, disk in made.volumes()]
-    wish, metadata = spec.wish, spec.data.get("MetadataOptions") or {}
+    wish, metadata = spec.wish, inner(spec.data, "MetadataOptions")
     instance = Instance(
         id=str(made.machine.id),
         type=wish.type,
@@ -71,7 +72,7 @@ def record(made: Made, instance: Instance, number: int, spec: Spec, token: str) 
         "Hypervisor": "xen",
         "VirtualizationType": "hvm",
         "Placement": {"AvailabilityZone": spec.wish.zone, "GroupName": "", "Tenancy": "default"},
-        "MetadataOptions": {**METADATA, **(spec.data.get("MetadataOptions") or {})},
+        "MetadataOptions": {**METADATA, **inner(spec.data, "MetadataOptions")},
     }
     if instance.market == "spot":
         facts["InstanceLifecycle"] = "spot"
@@ -86,7 +87,7 @@ def _run(region: Region, spec: Spec) -> Made:
     from moto.core.types import Base64EncodedString
 
     user_data = decoded(data.get("UserData"))
-    interfaces = [dict(one) for one in data.get("NetworkInterfaces") or ()]
+    interfaces = [dict(one) for one in each(data, "NetworkInterfaces")]
     for one in interfaces:
         one.setdefault("DeviceIndex", 0)
         one["SubnetId"] = spec.subnet
@@ -105,12 +106,12 @@ def _run(region: Region, spec: Spec) -> Made:
         region_name=region.name,
         subnet_id=None if interfaces else spec.subnet,
         nics=interfaces,
-        security_group_ids=[] if interfaces else list(data.get("SecurityGroupIds") or ()),
+        security_group_ids=[] if interfaces else list(each(data, "SecurityGroupIds")),
         associate_public_ip=None,
         key_name=data.get("KeyName"),
         instance_market_options="spot" if spec.wish.market == "spot" else None,
         instance_initiated_shutdown_behavior=data.get("InstanceInitiatedShutdownBehavior"),
-        metadata_options=data.get("MetadataOptions") or {},
+        metadata_options=inner(data, "MetadataOptions"),
         block_device_mappings=_disks(region, data),
         tags={},
     )
@@ -118,8 +119,8 @@ def _run(region: Region, spec: Spec) -> Made:
 
 
 def _groups(data: Mapping[str, Any], interfaces: list[dict[str, Any]]) -> list[str]:
-    named = list(data.get("SecurityGroupIds") or ())
-    return named + [group for one in interfaces for group in one.get("Groups") or ()]
+    named = list(each(data, "SecurityGroupIds"))
+    return named + [group for one in interfaces for group in each(one, "Groups")]
 
 
 def _disks(region: Region, data: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -128,7 +129,7 @@ def _disks(region: Region, data: Mapping[str, Any]) -> list[dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {
         one["DeviceName"]: {**one["Ebs"]} for one in image.block_device_mappings
     }
-    for one in data.get("BlockDeviceMappings") or ():
+    for one in each(data, "BlockDeviceMappings"):
         if "Ebs" in one:
             base = found.get(one["DeviceName"], {"DeleteOnTermination": True})
             found[one["DeviceName"]] = {**base, **one["Ebs"]}
@@ -149,7 +150,7 @@ def _tag(made: Made, spec: Spec) -> None:
 
 def _profile(made: Made, spec: Spec) -> str:
     """Give an instance its profile, which is there; return the ARN."""
-    arn = profile_arn(spec.data.get("IamInstanceProfile") or {})
+    arn = profile_arn(inner(spec.data, "IamInstanceProfile"))
     if arn:
         made.backend.associate_iam_instance_profile(
             instance_id=made.machine.id, iam_instance_profile_arn=arn

@@ -6,6 +6,7 @@ from typing import Any
 
 from cloudwhale_providers.sandbox.endpoint.account import ACCOUNT
 from cloudwhale_providers.sandbox.endpoint.estate import Record, reason_of, says
+from cloudwhale_providers.sandbox.endpoint.fields import each
 from cloudwhale_providers.sandbox.endpoint.messages import Answer
 from cloudwhale_providers.sandbox.endpoint.moto_machines import CODES
 from cloudwhale_providers.sandbox.endpoint.query import Query
@@ -41,13 +42,13 @@ class Listing:
 
     def answer(self, records: Sequence[Record], asked: Mapping[str, Any]) -> Answer:
         """Return a page of a region's instances, oldest first; raise Refused."""
-        named: Sequence[str] = asked.get("InstanceIds") or ()
+        named: Sequence[str] = each(asked, "InstanceIds")
         if named:
             if asked.get("MaxResults"):
                 says = "The parameter instancesSet cannot be used with the parameter maxResults"
                 raise Refused("InvalidParameterCombination", says)
             records = named_ones(records, named)
-        found = [one for one in records if self._fits(one, asked.get("Filters") or ())]
+        found = [one for one in records if self._fits(one, each(asked, "Filters"))]
         token = str(asked.get("NextToken") or "")
         if token and not token.isdecimal():
             raise Refused("InvalidNextToken", "The token is invalid")
@@ -66,7 +67,7 @@ class Listing:
         return self._query.write("RunInstances", told)
 
     def _fits(self, one: Record, filters: Sequence[Mapping[str, Any]]) -> bool:
-        return all(_fits(one, str(said["Name"]), said.get("Values") or ()) for said in filters)
+        return all(_fits(one, str(said["Name"]), each(said, "Values")) for said in filters)
 
     def _xml(self, one: Record) -> str:
         made_from = (one.instance, one.made.tags())

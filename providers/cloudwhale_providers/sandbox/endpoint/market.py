@@ -9,6 +9,7 @@ from typing import Any
 from cloudwhale.model.units import MICRO_PER_USD, Instant, MicroUsd, Seconds
 from cloudwhale.spi.prices import Listing, Market
 from cloudwhale_providers.prices.aws import AwsPrices
+from cloudwhale_providers.sandbox.endpoint.fields import each
 from cloudwhale_providers.sandbox.endpoint.refused import Refused
 from cloudwhale_providers.sandbox.endpoint.weather_values import PriceFactor, Weather
 
@@ -114,11 +115,11 @@ def _wanted(asked: Mapping[str, Any]) -> dict[str, Sequence[str]]:
     """Return what rows must have, by filter; empty: anything."""
     zone = asked.get("AvailabilityZone")
     found: dict[str, Sequence[str]] = {
-        "instance-type": asked.get("InstanceTypes") or (),
-        "product-description": asked.get("ProductDescriptions") or (),
+        "instance-type": each(asked, "InstanceTypes"),
+        "product-description": each(asked, "ProductDescriptions"),
         "availability-zone": [zone] if zone else (),
     }
-    for one in asked.get("Filters") or ():
+    for one in each(asked, "Filters"):
         if one["Name"] not in found:
             raise Refused("InvalidParameterValue", f"The filter '{one['Name']}' is invalid")
         found[one["Name"]] = one["Values"]

@@ -4,7 +4,7 @@ import datetime as real_datetime
 import io
 import os
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
@@ -64,7 +64,7 @@ class MotoCloud:
 
 
 @contextmanager
-def moto_time(now: Callable[[], Instant]) -> Iterator[None]:
+def moto_time(now: Callable[[], Instant]) -> Generator[None]:
     """Let moto take its times from the sandbox's clock, and make no images of its own."""
     from moto.core import utils
 

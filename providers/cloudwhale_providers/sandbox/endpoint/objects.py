@@ -1,13 +1,15 @@
-"""The objects of the sandbox's S3: buckets in memory, with the conditions of the real one."""
+"""The objects of the sandbox's S3: buckets with the conditions of the real one."""
 
 import hashlib
 import threading
 from bisect import bisect_left, insort
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from cloudwhale.model.units import Instant
+from cloudwhale_providers.sandbox.endpoint.bodies import Bodies, Body
 from cloudwhale_providers.sandbox.endpoint.refused import Refused
 
 Condition = tuple[str | None, str | None]
@@ -21,12 +23,34 @@ LAST = "\U0010ffff"
 class Stored:
     """One object."""
 
-    body: bytes
+    body: Body
     etag: str
     """With its quotes, as everywhere."""
     at: Instant
     headers: dict[str, str]
     """Content type and the user's own, as they are given back."""
+
+    def head(self, bucket: str, key: str) -> dict[str, Any]:
+        """Return what is written before it."""
+        return {
+            "bucket": bucket, "key": key, "etag": self.etag, "at": self.at, "headers": self.headers
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class New:
+    """An object that is to be kept."""
+
+    data: bytes
+    at: Instant
+    headers: dict[str, str]
+    tag: str = ""
+    """Of an object that is copied; empty: as its bytes say."""
+
+    @property
+    def etag(self) -> str:
+        """Return what tells it from others."""
+        return self.tag or tag(self.data)
 
 
 @dataclass(slots=True)
@@ -37,7 +61,7 @@ class Upload:
     key: str
     at: Instant
     headers: dict[str, str]
-    parts: dict[int, tuple[bytes, str]] = field(default_factory=dict[int, tuple[bytes, str]])
+    parts: dict[int, tuple[Body, str]] = field(default_factory=dict[int, tuple[Body, str]])
 
 
 @dataclass(slots=True)
@@ -65,9 +89,12 @@ class Objects:
     """All buckets of the sandbox; threads may share it."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        self._folder = folder
+        self._bodies = Bodies(folder)
         self._turn = threading.Lock()
-        self._buckets: dict[str, Bucket] = {}
+        self._buckets = {name: Bucket(**told) for name, told in self._bodies.buckets().items()}
+        for head, body in self._bodies.found():
+            stored = Stored(body, head["etag"], head["at"], head["headers"])
+            self._place(self.bucket(head["bucket"]), head["key"], stored)
         self._uploads: dict[str, Upload] = {}
         self._number = 0
 
@@ -77,6 +104,7 @@ class Objects:
         """Make a bucket; one that is there stays."""
         with self._turn:
             self._buckets.setdefault(bucket, Bucket(region, now))
+            self._keep_buckets()
 
     def buckets(self) -> dict[str, Bucket]:
         """Return them by name."""
@@ -96,6 +124,7 @@ class Objects:
             if self.bucket(name).keys:
                 raise Refused("BucketNotEmpty", "The bucket is not empty", 409)
             del self._buckets[name]
+            self._keep_buckets()
 
     # -- objects -----------------------------------------------------------------------------
 
@@ -106,21 +135,39 @@ class Objects:
             raise Refused("NoSuchKey", "The specified key does not exist.", 404)
         return found
 
-    def put(self, bucket: str, key: str, stored: Stored, condition: Condition = FREE) -> None:
+    def put(self, bucket: str, key: str, new: New, condition: Condition = FREE) -> Stored:
         """Keep an object, if the condition holds; raise Refused."""
         with self._turn:
             shelf = self.bucket(bucket)
             _check(shelf.objects.get(key), condition)
-            if key not in shelf.objects:
-                insort(shelf.keys, key)
-            shelf.objects[key] = stored
+            stored = Stored(Body(0), new.etag, new.at, new.headers)
+            stored = replace(stored, body=self._bodies.keep(new.data, stored.head(bucket, key)))
+            self._place(shelf, key, stored)
+            return stored
+
+    def _place(self, shelf: Bucket, key: str, stored: Stored) -> None:
+        before = shelf.objects.get(key)
+        if before is None:
+            insort(shelf.keys, key)
+        else:
+            self._bodies.drop(before.body)
+        shelf.objects[key] = stored
+
+    def _keep_buckets(self) -> None:
+        told = {
+            name: {"region": one.region, "made_at": one.made_at}
+            for name, one in self._buckets.items()
+        }
+        self._bodies.keep_buckets(told)
 
     def delete(self, bucket: str, key: str) -> None:
         """Delete an object; one that is not there is fine. Raise Refused without the bucket."""
         with self._turn:
             shelf = self.bucket(bucket)
-            if shelf.objects.pop(key, None) is not None:
+            gone = shelf.objects.pop(key, None)
+            if gone is not None:
                 del shelf.keys[bisect_left(shelf.keys, key)]
+                self._bodies.drop(gone.body)
 
     def page(self, bucket: str, prefix: str, after: str, delimiter: str, most: int) -> Page:
         """Return what begins with a prefix, from behind a key on, at most so much."""
@@ -147,10 +194,13 @@ class Objects:
         """Keep a part; return its tag. Raise Refused."""
         etag = tag(body)
         with self._turn:
-            self._upload(upload).parts[number] = (body, etag)
+            parts = self._upload(upload).parts
+            if number in parts:
+                self._bodies.drop(parts[number][0])
+            parts[number] = (self._bodies.keep(body), etag)
         return etag
 
-    def parts(self, upload: str) -> dict[int, tuple[bytes, str]]:
+    def parts(self, upload: str) -> dict[int, tuple[Body, str]]:
         """Return the parts that are there; raise Refused."""
         with self._turn:
             return dict(self._upload(upload).parts)
@@ -167,19 +217,27 @@ class Objects:
                 for part, (_, etag) in zip(parts, wanted, strict=True)
             ):
                 raise Refused("InvalidPart", "One or more of the specified parts is missing.")
-        there = [part for part in parts if part is not None]
-        sums = b"".join(bytes.fromhex(etag.strip('"')) for _, etag in there)
-        etag = f'"{hashlib.md5(sums, usedforsecurity=False).hexdigest()}-{len(there)}"'
-        stored = Stored(b"".join(body for body, _ in there), etag, now, one.headers)
-        self.put(one.bucket, one.key, stored, condition)
-        self.abort(upload)
+            there = [part for part in parts if part is not None]
+            sums = b"".join(bytes.fromhex(etag.strip('"')) for _, etag in there)
+            etag = f'"{hashlib.md5(sums, usedforsecurity=False).hexdigest()}-{len(there)}"'
+            shelf = self.bucket(one.bucket)
+            _check(shelf.objects.get(one.key), condition)
+            stored = Stored(Body(0), etag, now, one.headers)
+            head = stored.head(one.bucket, one.key)
+            stored = replace(stored, body=self._bodies.join([body for body, _ in there], head))
+            self._place(shelf, one.key, stored)
+            self._forget(upload)
         return stored
 
     def abort(self, upload: str) -> None:
         """Throw parts away; raise Refused when there are none."""
         with self._turn:
-            self._upload(upload)
-            del self._uploads[upload]
+            self._forget(upload)
+
+    def _forget(self, upload: str) -> None:
+        for body, _ in self._upload(upload).parts.values():
+            self._bodies.drop(body)
+        del self._uploads[upload]
 
     def _upload(self, name: str) -> Upload:
         found = self._uploads.get(name)

@@ -1,11 +1,11 @@
 """EC2's language: forms in, XML out, both as botocore's model of the service has them."""
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import cached_property
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 from xml.sax.saxutils import escape
 
 from cloudwhale_providers.sandbox.endpoint.messages import Answer
@@ -58,10 +58,10 @@ def _tree(fields: Mapping[str, str]) -> Tree:
         at = tree
         *way, last = name.split(".")
         for step in way:
-            inner = at.setdefault(step, {})
-            if not isinstance(inner, dict):
+            deeper: Any = at.setdefault(step, {})
+            if not isinstance(deeper, dict):
                 raise Refused("InvalidParameterValue", f"{name} is said twice")
-            at = inner
+            at = cast(Tree, deeper)
         at[last] = value
     return tree
 
@@ -69,7 +69,7 @@ def _tree(fields: Mapping[str, str]) -> Tree:
 def _structure(shape: Any, tree: Any) -> dict[str, Any]:
     if not isinstance(tree, dict):
         raise Refused("MalformedQueryString", f"{shape.name} has no fields")
-    left: Tree = dict(tree)
+    left = dict(cast(Tree, tree))
     found: dict[str, Any] = {}
     for name, member in shape.members.items():
         wire = _asked_name(name, member)
@@ -105,8 +105,12 @@ def _instant(text: str) -> datetime:
     return datetime.fromisoformat(text.replace("Z", "+00:00"))
 
 
-READERS: Mapping[str, Any] = {
-    "boolean": lambda said: said.lower() == "true",
+def _truth(text: str) -> bool:
+    return text.lower() == "true"
+
+
+READERS: Mapping[str, Callable[[str], Any]] = {
+    "boolean": _truth,
     "integer": int,
     "long": int,
     "float": float,

@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale_providers.sandbox.endpoint.account import ACCOUNT
+from cloudwhale_providers.sandbox.endpoint.fields import each, inner
 from cloudwhale_providers.sandbox.endpoint.messages import Answer, Asked
 from cloudwhale_providers.sandbox.endpoint.refused import Refused
 from cloudwhale_providers.sandbox.endpoint.tokens import Tokens
@@ -148,7 +149,7 @@ class Schedules:
         return {"ScheduleArn": _told(there, region, name)["Arn"]}
 
     def _checked(self, name: str, words: Words) -> Words:
-        target = words.get("Target") or {}
+        target = inner(words, "Target")
         if NAME.fullmatch(name) is None:
             raise _invalid("Value at 'name' failed to satisfy constraint")
         if target.get("Arn") != ENDS:
@@ -164,7 +165,7 @@ class Schedules:
                 "The execution role you provide must allow AWS EventBridge Scheduler to assume "
                 "the role."
             )
-        if (words.get("FlexibleTimeWindow") or {}).get("Mode") not in ("OFF", "FLEXIBLE"):
+        if inner(words, "FlexibleTimeWindow").get("Mode") not in ("OFF", "FLEXIBLE"):
             raise _invalid("FlexibleTimeWindow has no Mode")
         kept = {key: words[key] for key in GIVEN if words.get(key) is not None}
         kept["Target"] = {"RetryPolicy": RETRIED, **target}
@@ -229,7 +230,7 @@ def _make(groups: dict[str, Group], region: str, named: tuple[str, Words], now: 
         raise Refused("ConflictException", f"Schedule group {name} already exists.", 409)
     if NAME.fullmatch(name) is None:
         raise _invalid("Value at 'name' failed to satisfy constraint")
-    groups[name] = Group(now, list(words.get("Tags") or ()))
+    groups[name] = Group(now, list(each(words, "Tags")))
     return {"ScheduleGroupArn": _told_group(groups, region, name)["Arn"]}
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from cloudwhale.model.units import MicroUsd, micro_usd
 from cloudwhale.spi.prices import Market
 from cloudwhale_providers.sandbox.endpoint.account import profile_arn
+from cloudwhale_providers.sandbox.endpoint.fields import each, inner
 from cloudwhale_providers.sandbox.endpoint.refused import Refused
 from cloudwhale_providers.sandbox.endpoint.regions import Region, vcpus
 from cloudwhale_providers.sandbox.endpoint.room import Wish
@@ -65,8 +66,8 @@ def spec(region: Region, data: Mapping[str, Any], tags: Any, market: Market) -> 
 def merged(template: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     """Return a template's data with what a request says in its place."""
     found = {**template, **{key: value for key, value in over.items() if value is not None}}
-    mappings = {one.get("DeviceName"): one for one in template.get("BlockDeviceMappings") or ()}
-    mappings |= {one.get("DeviceName"): one for one in over.get("BlockDeviceMappings") or ()}
+    mappings = {one.get("DeviceName"): one for one in each(template, "BlockDeviceMappings")}
+    mappings |= {one.get("DeviceName"): one for one in each(over, "BlockDeviceMappings")}
     if mappings:
         found["BlockDeviceMappings"] = list(mappings.values())
     return found
@@ -76,7 +77,7 @@ def subnet_of(data: Mapping[str, Any]) -> str:
     """Return the subnet that is named; empty: none is."""
     if data.get("SubnetId"):
         return str(data["SubnetId"])
-    for interface in data.get("NetworkInterfaces") or ():
+    for interface in each(data, "NetworkInterfaces"):
         if interface.get("SubnetId"):
             return str(interface["SubnetId"])
     return ""
@@ -84,13 +85,13 @@ def subnet_of(data: Mapping[str, Any]) -> str:
 
 def zone_of(data: Mapping[str, Any]) -> str:
     """Return the zone that is named; empty: none is."""
-    placement = data.get("Placement") or {}
+    placement = inner(data, "Placement")
     return str(data.get("AvailabilityZone") or placement.get("AvailabilityZone") or "")
 
 
 def most(data: Mapping[str, Any]) -> MicroUsd | None:
     """Return the highest spot price that is named; None: whatever it costs."""
-    options = (data.get("InstanceMarketOptions") or {}).get("SpotOptions") or {}
+    options = inner(inner(data, "InstanceMarketOptions"), "SpotOptions")
     said = data.get("MaxPrice") or options.get("MaxPrice")
     return None if said is None else micro_usd(str(said))
 
@@ -109,11 +110,11 @@ def _check(region: Region, data: Mapping[str, Any]) -> None:
         ) from error
     if size > USER_DATA_BYTES:
         raise Refused("InvalidUserData.Malformed", "User data is limited to 16384 bytes")
-    profile_arn(data.get("IamInstanceProfile") or {})
+    profile_arn(inner(data, "IamInstanceProfile"))
     image = region.image(str(data.get("ImageId") or ""))
     least = image.block_device_mappings[0]["Ebs"]["VolumeSize"]
-    for mapping in data.get("BlockDeviceMappings") or ():
-        wanted = (mapping.get("Ebs") or {}).get("VolumeSize")
+    for mapping in each(data, "BlockDeviceMappings"):
+        wanted = inner(mapping, "Ebs").get("VolumeSize")
         if mapping.get("DeviceName") == image.root_device_name and wanted and int(wanted) < least:
             says = f"Volume of size {wanted}GB is smaller than snapshot, expect size >= {least}GB"
             raise Refused("InvalidBlockDeviceMapping", says)
@@ -122,7 +123,7 @@ def _check(region: Region, data: Mapping[str, Any]) -> None:
 def _tags(data: Mapping[str, Any], asked: Any) -> dict[str, dict[str, str]]:
     """Return the tags by what is tagged; the request's go over those of the template."""
     found: dict[str, dict[str, str]] = {kind: {} for kind in TAGGED}
-    for one in [*(data.get("TagSpecifications") or ()), *(asked or ())]:
+    for one in [*each(data, "TagSpecifications"), *(asked or ())]:
         kind = found.setdefault(str(one.get("ResourceType")), {})
-        kind |= {str(tag["Key"]): str(tag.get("Value", "")) for tag in one.get("Tags") or ()}
+        kind |= {str(tag["Key"]): str(tag.get("Value", "")) for tag in each(one, "Tags")}
     return found

@@ -2,9 +2,11 @@
 
 import contextlib
 import socket
+import sys
 import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 from cloudwhale_providers.sandbox.endpoint.messages import Answer, Asked
 
@@ -15,20 +17,29 @@ Answering = Callable[[Asked], Answer | None]
 class Server(ThreadingHTTPServer):
     """Listens on a free port; asks one function for every answer."""
 
-    daemon_threads = False
-    block_on_close = True
+    daemon_threads = True
     request_queue_size = 128  # a hundred agents may come at once
 
     def __init__(self, answering: Answering, port: int = 0) -> None:
         self.answering = answering
         self._open: set[socket.socket] = set()
         self._turn = threading.Lock()
+        self._talks: list[threading.Thread] = []
         super().__init__(("127.0.0.1", port), Connection)
 
     def note(self, connection: socket.socket, is_open: bool) -> None:
         """Remember who is connected, so that closing ends them all."""
         with self._turn:
             (self._open.add if is_open else self._open.discard)(connection)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Give a client a thread of its own, which is waited for at the end."""
+        thread = threading.Thread(
+            target=self.process_request_thread, args=(request, client_address), daemon=True
+        )
+        self._talks = [one for one in self._talks if one.is_alive()]
+        self._talks.append(thread)
+        thread.start()
 
     def stop(self) -> None:
         """Close every connection; all threads have ended when this returns."""
@@ -38,13 +49,13 @@ class Server(ThreadingHTTPServer):
                 with contextlib.suppress(OSError):
                     connection.shutdown(socket.SHUT_RDWR)
         self.server_close()
+        for thread in self._talks:
+            thread.join()
 
-    def handle_error(self, request: object, client_address: object) -> None:
+    def handle_error(self, request: Any, client_address: Any) -> None:
         """Let a client that went away go; everything else is shown."""
-        import sys
-
         if not isinstance(sys.exc_info()[1], ConnectionError | BrokenPipeError):
-            super().handle_error(request, client_address)  # type: ignore[arg-type]
+            super().handle_error(request, client_address)
 
 
 class Connection(BaseHTTPRequestHandler):
@@ -53,7 +64,7 @@ class Connection(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     wbufsize = -1  # head and body leave in one piece
-    server: Server
+    server: Server  # pyright: ignore[reportIncompatibleVariableOverride]: it is made by that one
 
     def setup(self) -> None:
         """Begin."""
