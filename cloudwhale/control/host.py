@@ -14,7 +14,7 @@ from cloudwhale.control import desk as desks
 from cloudwhale.control.controller import Chosen, Controller, Parts
 from cloudwhale.control.effects import ThreadedEffects
 from cloudwhale.control.executor import Executor, Where
-from cloudwhale.control.inboxes import OVER_HTTP
+from cloudwhale.control.inboxes import OVER_HTTP, at_speed
 from cloudwhale.control.installation import installation
 from cloudwhale.control.store.opening import lock_for
 from cloudwhale.control.supply import limits_of
@@ -201,7 +201,8 @@ def _controller(
     settings, now = desk.settings, desk.clock.now()
     epoch = desk.store.new_epoch(desks.node_name(settings), now)
     where = Where(desks.mailbox_url(settings), str(settings.home), desk.clock)
-    pace = Pace() if desk.objects.folder is not None else Pace(inboxes=OVER_HTTP)
+    over_http = None if desk.objects.folder is not None else at_speed(OVER_HTTP, lasted(1.0))
+    pace = Pace(inboxes=over_http)
     watcher = Watcher(desk.objects, found, desk.store.read_to(), settings.clock_skew_s, pace)
     watcher.offers.limit_to(limits_of(settings), accept_no_stop=settings.accept_no_stop)
     parts = Parts(

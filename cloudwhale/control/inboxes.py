@@ -29,6 +29,16 @@ OVER_HTTP = Cadence(every_s=1.0, apart_s=0.05, awaited_every_s=0.25)
 """100 nodes are read every 5 s, 20 a second; one that is awaited four times a second."""
 
 
+def at_speed(cadence: Cadence, speed: float) -> Cadence:
+    """Return a cadence for a time that goes faster: what asks and answers does not."""
+    soon_s = cadence.awaited_every_s
+    return Cadence(
+        max(cadence.every_s, 0.25 * speed),
+        cadence.apart_s * speed,
+        None if soon_s is None else max(soon_s, 0.1 * speed),
+    )
+
+
 class Inboxes:
     """Remembers when inboxes were read last."""
 
