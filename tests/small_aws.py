@@ -6,21 +6,15 @@ botocore's own models, so a word that AWS does not know fails here.
 
 import itertools
 import json
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cache
-from importlib import import_module
 from typing import Any
 
+from aws_models import check_answer, check_asked
 from small_schedules import SmallSchedules, Words, refused
 
 from cloudwhale.simulation.clock import SteppedClock
-
-_sessions: Any = import_module("botocore.session")
-_validate: Any = import_module("botocore.validate")
-_exceptions: Any = import_module("botocore.exceptions")
 
 AMI = "ami-0123456789abcdef0"
 VPC, GROUP = "vpc-1", "sg-1"
@@ -37,17 +31,6 @@ Fault = Callable[[str, str, Callable[[], Words]], Words]
 """Given service and verb, and how to do it: does it, or goes wrong before or after that."""
 
 
-@cache
-def _operation(service: str, verb: str) -> Any:
-    model = _sessions.get_session().get_service_model(service)
-    name = next(one for one in model.operation_names if _snake(one) == verb)
-    return model.operation_model(name)
-
-
-def _snake(name: str) -> str:
-    return re.sub("(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
-
-
 @dataclass
 class Box:
     """One instance."""
@@ -62,6 +45,7 @@ class Box:
     state: str = "running"
     reason: tuple[str, str] | None = None
     ended: str = ""
+    ended_at: float | None = None
     words: Words = field(default_factory=dict)
     """What it was asked for with."""
 
@@ -73,6 +57,7 @@ class SmallAws(SmallSchedules):
         super().__init__()
         self.clock = clock
         self.boxes: dict[str, Box] = {}
+        self.by_launch: dict[str, list[Box]] = {}
         self.tokens: dict[str, tuple[str, Words]] = {}
         """By client token: what was asked, and what was answered."""
         self.templates: dict[tuple[str, str], Words] = {}
@@ -104,10 +89,7 @@ class SmallAws(SmallSchedules):
 
     def answer(self, region: str, service: str, verb: str, words: Words) -> Words:
         """Do what is asked, held against the models of botocore."""
-        operation = _operation(service, verb)
-        wrong = _validate.ParamValidator().validate(words, operation.input_shape)
-        if wrong.has_errors():
-            raise _exceptions.ParamValidationError(report=wrong.generate_report())
+        check_asked(service, verb, words)
         self.asked.append((region, verb, words))
         if verb in self.refusals:
             raise self.refusals[verb]
@@ -115,9 +97,7 @@ class SmallAws(SmallSchedules):
         def do() -> Words:
             none: Words | None = {NONE[verb]: []} if verb in NONE else None
             found: Words = none or getattr(self, verb)(region, words)
-            if operation.output_shape is not None:
-                told = _validate.ParamValidator().validate(found, operation.output_shape)
-                assert not told.has_errors(), told.generate_report()
+            check_answer(service, verb, found)
             return found
 
         return do() if self.fault is None else self.fault(service, verb, do)
@@ -137,6 +117,7 @@ class SmallAws(SmallSchedules):
         if box.state != "terminated":
             at = datetime.fromtimestamp(self.clock.now(), UTC).strftime("%Y-%m-%d %H:%M:%S")
             box.state, box.reason = "terminated", (code, f"{code}: ended")
+            box.ended_at = self.clock.now()
             box.ended = f"User initiated ({at} GMT)" if code.startswith("Client") else code
 
     def fire(self) -> None:
@@ -243,8 +224,8 @@ class SmallAws(SmallSchedules):
     def describe_instances(self, region: str, words: Words) -> Words:
         found = [
             _described(box)
-            for box in self.boxes.values()
-            if box.region == region and box.id not in self.unseen and _fits(box, words)
+            for box in self._candidates(words)
+            if box.region == region and self._is_listed(box) and _fits(box, words)
         ]
         first, most = int(words.get("NextToken", "0")), int(words.get("MaxResults", 1000))
         answer: Words = {"Reservations": [{"Instances": [one]} for one in found[first:][:most]]}
@@ -270,6 +251,20 @@ class SmallAws(SmallSchedules):
     def plant(self, region: str, own: Mapping[str, str]) -> Box:
         """Make an instance of somebody else."""
         return self._box(region, f"{region}a", "m7i.large", "on-demand", dict(own))
+
+    def _is_listed(self, box: Box) -> bool:
+        """Say whether EC2 shows an instance: ended ones for an hour."""
+        ended_at = self.clock.now() if box.ended_at is None else box.ended_at
+        return box.id not in self.unseen and self.clock.now() - ended_at < 3600
+
+    def _candidates(self, words: Words) -> Collection[Box]:
+        """Return few boxes where a filter names them, else all."""
+        for one in words.get("Filters", ()):
+            if one["Name"] == "instance-id":
+                return [self.boxes[name] for name in one["Values"] if name in self.boxes]
+            if one["Name"] == "tag:cloudwhale:launch":
+                return [box for name in one["Values"] for box in self.by_launch.get(name, ())]
+        return self.boxes.values()
 
     def _once(self, words: Words, make: Callable[[], Words]) -> Words:
         """Answer the same token with the same answer; refuse it with other words."""
@@ -320,6 +315,7 @@ class SmallAws(SmallSchedules):
         if self.dies is not None:
             box.state, box.reason = "terminated", self.dies
         self.boxes[name] = box
+        self.by_launch.setdefault(own.get("cloudwhale:launch", ""), []).append(box)
         return box
 
 

@@ -54,6 +54,11 @@ class Known:
         with self._lock:
             self._recent[machine.id] = recent
 
+    def ended(self, machine: str) -> None:
+        """Remember no longer a machine that EC2 has been told to end."""
+        with self._lock:
+            self._recent.pop(machine, None)
+
     def unlisted(self, found: Iterable[Seen]) -> list[Machine]:
         """Return the machines launched not long ago that are in no list yet."""
         seen, now = {one.id for one in found}, self._account.clock.steady()

@@ -102,7 +102,9 @@ class Leftovers:
         for kind in KINDS:
             things = list(kind.things(self._calls, region, tags.INSTALLATION))
             if kind.what == "instance":
-                standing |= {tags_of(thing).get(tags.NODE, "") for thing in things}
+                own = (tags_of(one) for one in things)
+                ours = (one for one in own if one[tags.INSTALLATION] == self._installation)
+                standing |= {one.get(tags.NODE, "") for one in ours}
             used = self._used(kind, things)
             for thing in things:
                 said = tags_of(thing)

@@ -66,6 +66,8 @@ class Listing:
         self._regions = regions
         self._known: dict[str, tuple[Seen, ...]] = {}
         """By region, as it answered last."""
+        self._noted: dict[str, Seen] = {}
+        """Those that were looked at one by one since, by id."""
         self._begun_at: Seconds = float("-inf")
         self._changes = 0
         """How often something was launched or ended; counts what a list must have seen."""
@@ -92,7 +94,11 @@ class Listing:
         return sorted(found, key=lambda one: (-one.launched_at, one.id))
 
     def known(self, machine: str) -> Seen | None:
-        """Return a machine as the last list has it; None: it was not there."""
+        """Return a machine as it was seen last; None: it was not there."""
+        with self._note:
+            noted = self._noted.get(machine)
+        if noted is not None:
+            return noted
         found = [one for some in self._known.values() for one in some if one.id == machine]
         return found[0] if found else None
 
@@ -108,18 +114,27 @@ class Listing:
         """
         found = self._described(region, Filters=[*self._own(), _tagged(tags.LAUNCH, launch)])
         found.sort(key=lambda one: (not one.is_alive, -one.launched_at, one.id))
-        return found[0] if found else None
+        return self._noting(found)
 
     def one(self, region: str, machine: str) -> Seen | None:
         """Return an instance of ours by its id; None while, or as, it is not listed."""
         found = self._described(
             region, Filters=[*self._own(), {"Name": "instance-id", "Values": [machine]}]
         )
-        return found[0] if found else None
+        return self._noting(found)
+
+    def _noting(self, found: Sequence[Seen]) -> Seen | None:
+        """Remember the first of those found until the next list; return it."""
+        if not found:
+            return None
+        with self._note:
+            self._noted[found[0].id] = found[0]
+        return found[0]
 
     def _read(self) -> None:
         with self._note:
             changes = self._changes
+            self._noted.clear()
         begun_at = self._account.clock.steady()
         regions = self._regions()
         wrong: list[CloudwhaleError] = []

@@ -60,11 +60,12 @@ class Stopping:
         if one is not None and not one.is_alive:
             return self._ended(offer, one)
         if one is not None:
-            return self._known.machine(one).but(stop_at=stop_at)
-        machine = Machine(
-            id=made.id, node=request.node, state="starting", facts=offer.facts, owned=False,
-            stop_at=stop_at, billed_from=asked_at, zone=made.zone,
-        )  # fmt: skip
+            machine = self._known.machine(one).but(stop_at=stop_at)
+        else:
+            machine = Machine(
+                id=made.id, node=request.node, state="starting", facts=offer.facts, owned=False,
+                stop_at=stop_at, billed_from=asked_at, zone=made.zone,
+            )  # fmt: skip
         self._known.launched(machine, offer.region)
         return machine
 
@@ -101,6 +102,7 @@ class Stopping:
                 raise
             if one is None:  # made a moment ago, and EC2 does not know it yet
                 raise Unreachable(error.says, "It is asked again by itself.") from error
+        self._known.ended(machine)
         self._listing.changed()
 
     def forget(self, found: Sequence[Seen]) -> None:
