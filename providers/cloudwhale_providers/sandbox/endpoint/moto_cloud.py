@@ -3,6 +3,7 @@
 import datetime as real_datetime
 import io
 import os
+import threading
 import types
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from urllib.parse import unquote_to_bytes
 from cloudwhale.model.units import Instant
 from cloudwhale.spi.errors import Denied
 from cloudwhale_providers.sandbox.endpoint.messages import Answer, Asked
-from cloudwhale_providers.sandbox.endpoint.refused import Refused
+from cloudwhale_providers.sandbox.endpoint.refused import Refused, written
 
 INSTALL = "pip install 'cloudwhale[sandbox]'"
 NEEDED = ("moto", "boto3", "flask", "flask_cors")
@@ -40,25 +41,27 @@ class MotoCloud:
 
         internal: Any = _internal
         internal.moto_api_backend.reset()
+        self._turn = threading.Lock()
         self._application: Any = DomainDispatcherApplication(create_backend_app)
 
     def answer(self, asked: Asked) -> Answer:
-        """Return what moto answers; raise Refused for what it does not know."""
+        """Return what moto answers; what it does not know is refused in the service's own way."""
         begun: dict[str, Any] = {}
 
         def start(status: str, headers: list[tuple[str, str]], _error: Any = None) -> None:
             begun.update(status=int(status.split(" ", 1)[0]), headers=headers)
 
-        try:
-            pieces = self._application(_environ(asked), start)
-        except NotImplementedError as error:
-            raise _unknown(asked) from error
-        try:
-            body = b"".join(pieces)
-        finally:
-            pieces.close()
-        if begun["status"] >= 500 and not asked.path.startswith("/moto-api"):
-            raise _unknown(asked)
+        with self._turn:
+            try:
+                pieces = self._application(_environ(asked), start)
+            except NotImplementedError:
+                return _unknown(asked)
+            try:
+                body = b"".join(pieces)
+            finally:
+                pieces.close()
+        if begun["status"] >= 500:  # an HTML page, which no SDK can read
+            return _unknown(asked)
         kept = {name: value for name, value in begun["headers"] if name != "Content-Length"}
         return Answer(begun["status"], kept, body)
 
@@ -98,9 +101,10 @@ def moto_time(now: Callable[[], Instant]) -> Generator[None]:
             os.environ[NO_IMAGES] = before
 
 
-def _unknown(asked: Asked) -> Refused:
+def _unknown(asked: Asked) -> Answer:
     what = asked.action or f"{asked.method} {asked.path}"
-    return Refused("InvalidAction", f"The sandbox does not know {what}")
+    refused = Refused("InvalidAction", f"The sandbox does not know {what}")
+    return written(asked.signed[2], refused)
 
 
 def _environ(asked: Asked) -> dict[str, Any]:

@@ -41,13 +41,17 @@ class Server(ThreadingHTTPServer):
         self._talks.append(thread)
         thread.start()
 
-    def stop(self) -> None:
-        """Close every connection; all threads have ended when this returns."""
-        self.shutdown()
+    def hang_up(self) -> None:
+        """Close every connection; their threads end."""
         with self._turn:
             for connection in self._open:
                 with contextlib.suppress(OSError):
                     connection.shutdown(socket.SHUT_RDWR)
+
+    def stop(self) -> None:
+        """Serve no more; all threads of clients have ended when this returns."""
+        self.shutdown()
+        self.hang_up()
         self.server_close()
         for thread in self._talks:
             thread.join()
