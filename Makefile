@@ -3,7 +3,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-builtin-rules --no-print-directory
-.PHONY: help venv demo test check bench tables clean
+.PHONY: help venv demo demo-burst test check bench tables clean
 
 PYTHON ?= python3
 BIN := $(CURDIR)/.venv/bin
@@ -16,7 +16,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export DEBIAN_FRONTEND := noninteractive
 
 help:  ## this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
 
 venv: $(INSTALLED)  ## .venv with cloudwhale and every tool; nothing to do when it is there
 
@@ -43,6 +43,11 @@ demo: venv  ## the set-up, then examples/train.yaml under a budget of 50 dollars
 	@PATH="$(BIN):$$PATH" CLOUDWHALE_HOME=$(CURDIR)/.demo/home \
 	    cloudwhale run examples/train.yaml --budget 50 -y
 
+demo-burst: venv  ## examples/burst.yaml: three of four jobs on machines rented in a cloud in a box
+	@export PATH="$(BIN):$$PATH" CLOUDWHALE_HOME=$(CURDIR)/.demo/home; \
+	    cloudwhale run examples/burst.yaml --budget 50 --sandbox -y && \
+	    cloudwhale leaks --sandbox && cloudwhale sandbox stop
+
 test: check  ## every check and every test
 	@echo "== tests"
 	@PATH="$(BIN):$$PATH" pytest -q -n 2 --dist=worksteal
@@ -68,6 +73,6 @@ tables: venv  ## the tables of docs/measured.md (hours; traces in CLOUDWHALE_TRA
 	    PATH="$(BIN):$$PATH" python tests/benchmarks/$$name.py || exit 1; done
 
 clean:  ## remove .venv, .demo and what the tools left behind
-	@rm -rf .venv .demo build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache \
+	@rm -rf .venv .demo results build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache \
 	    .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -20,6 +20,7 @@ STOPPED = 128 + signal.SIGTERM  # what a shell reports for a program that SIGTER
 SAVE_EVERY_S = 1.0
 KEEP = 3  # newest checkpoints that stay, so that one being read elsewhere is not deleted
 RATE = 0.05
+SAY_EVERY = 25
 
 
 def moons(count: int, draw: random.Random) -> list[tuple[float, float, float]]:
@@ -134,7 +135,8 @@ def main() -> int:
     saved_at = time.monotonic()
     while training.epoch < asked.epochs:
         training.go_on()
-        print(f"epoch {training.epoch} loss {training.losses[-1]:.4f}", flush=True)
+        if training.epoch % SAY_EVERY == 0:
+            print(f"epoch {training.epoch} loss {training.losses[-1]:.4f}", flush=True)
         if told or time.monotonic() - saved_at >= SAVE_EVERY_S:
             save(training, folder)
             saved_at = time.monotonic()
