@@ -1,13 +1,14 @@
 """A stage with a cloud: jobs that this host cannot run, money, and what the cloud bills for it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from makers import a_job, wants
-from staging import CHOSEN, FACTS, RULES, MortalMachine, program_of
+from staging import CHOSEN, FACTS, RULES, ControllerDied, Fuse, MortalMachine, program_of
 
 from cloudwhale.control.controller import Chosen
+from cloudwhale.control.effects import Effect, InlineEffects
 from cloudwhale.control.store.memory import MemoryStore
 from cloudwhale.mailbox.objects import open_objects
 from cloudwhale.model import event as e
@@ -16,17 +17,20 @@ from cloudwhale.model.node import Facts
 from cloudwhale.model.offer import Offer
 from cloudwhale.model.rental import Rental, RentalState
 from cloudwhale.model.run import Run
-from cloudwhale.model.units import MicroUsd, micro_usd
+from cloudwhale.model.units import Instant, MicroUsd, micro_usd
 from cloudwhale.model.world import Account
 from cloudwhale.planning.planner import Policies
 from cloudwhale.simulation.clock import SteppedClock
 from cloudwhale.simulation.cloud import Shelf, SimulatedCloud
 from cloudwhale.simulation.stage import Scenery, Stage
+from cloudwhale.spi.provider import LaunchRequest, Leftover
 from cloudwhale.spi.store import Store
 from cloudwhale.spi.waiting import Verdict, Waits
 from cloudwhale_policies.fits import BestFit
 from cloudwhale_policies.order import Priority
 from cloudwhale_policies.renting.one_each import OneEach
+
+T = TypeVar("T")
 
 BIG = Facts(cpu=8.0, memory_gib=32.0, disk_gib=100.0)
 
@@ -147,3 +151,74 @@ def adds_up(stage: Stage) -> None:
     assert account.spent <= (account.limit or 0)
     for story in rentals_of(stage).values():
         assert story[-1].state is RentalState.RETURNED
+
+
+# -- deaths, and what is left over -----------------------------------------------------------
+
+CALLS = ("create", "schedule", "move", "terminate", "delete", "sweep")
+"""What a cloud is asked for that changes something, and the look for what is left over."""
+DEEDS = (
+    "launch", "extend", "terminate", "sweep", "tell", "search", "remove", "tidy", "start", "stop",
+)  # fmt: skip
+"""Effects whose before and after differ for somebody else."""
+
+
+class MortalCloud(SimulatedCloud):
+    """A cloud whose caller may die before or after any call that changes something there."""
+
+    fuse = Fuse(None)
+
+    def ask(self, verb: str, do: Callable[[], T]) -> T:
+        answer: T = self.fuse.around(do) if verb in CALLS else do()
+        return answer
+
+
+class MortalDeeds(InlineEffects):
+    """Effects whose controller may die around those that are seen from outside."""
+
+    def __init__(self, fuse: Fuse) -> None:
+        super().__init__()
+        self._fuse = fuse
+
+    def start(self, effect: Effect, now: Instant) -> bool:
+        if effect.key.verb not in DEEDS:
+            return super().start(effect, now)
+        return super().start(Effect(effect.key, lambda: self._fuse.around(effect.do)), now)
+
+
+def dies(live: Callable[[], object]) -> bool:
+    """Live; say whether the controller died of it."""
+    try:
+        live()
+    except ControllerDied:
+        return True
+    return False
+
+
+def plant_foreign(cloud: SimulatedCloud, many: int) -> dict[str, Leftover]:
+    """Put machines of another installation into the same account; return them."""
+    for number in range(many):
+        name = f"i-foreign-{number}"
+        cloud.foreign[name] = Leftover(
+            id=name, what="instance", node=f"rent-{number}", region="r", is_ours=False,
+            installation="another", since=0.0,
+        )  # fmt: skip
+    return dict(cloud.foreign)
+
+
+def plant_forgotten(cloud: SimulatedCloud, now: Instant, ago_s: float) -> None:
+    """Let a machine of ours run that no database knows, launched a while ago."""
+    offer = next(iter(cloud.offers(now)))
+    request = LaunchRequest(
+        request_id="forgotten", node="forgotten", offer=offer, mailbox="memory://", home="/",
+        stop_at=now + 1e6,
+    )  # fmt: skip
+    cloud.launch(request)
+    cloud.hired["forgotten"].launched_at -= ago_s
+
+
+def left_over(stage: Stage) -> list[Leftover]:
+    """Return what is left at the cloud of ours and belongs to no rental that is open."""
+    world = stage.scenery.store.world(stage.scenery.clock.now())
+    live = {one.node for one in world.rentals.values() if one.node is not None}
+    return list(cloud_of(stage).unknown(live))

@@ -37,6 +37,7 @@ PROGRAMS = {
     "failing": Program(work_s=2.0, exit_code=3),
     "endless": Program(work_s=1e6, saves_every_s=4.0),
     "long": Program(work_s=1500.0, saves_every_s=20.0),
+    "middling": Program(work_s=500.0, saves_every_s=20.0),
     "stubborn": Program(work_s=1e6, heeds_signal=False),
 }
 

@@ -214,9 +214,10 @@ class SimulatedCloud:
 
     def leftovers(self, live: Collection[str]) -> Sequence[Leftover]:
         """Return machines and schedules that nobody knows of, and what others have here."""
-        return self.ask("sweep", lambda: [*self._unknown(live), *self.foreign.values()])
+        return self.ask("sweep", lambda: [*self.unknown(live), *self.foreign.values()])
 
-    def _unknown(self, live: Collection[str]) -> Iterator[Leftover]:
+    def unknown(self, live: Collection[str]) -> Iterator[Leftover]:
+        """Yield what is there of ours and belongs to no live machine; asks for nothing."""
         for one in self.hired.values():
             node, since, region = one.machine.node, one.launched_at, one.shelf.offer.region
             if node in live:

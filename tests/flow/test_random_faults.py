@@ -66,7 +66,7 @@ def one_fault(stage: Stage, database: MortalStore, dice: random.Random) -> Morta
     return database
 
 
-FLEETING = sorted(PROGRAMS.keys() - {"long"})
+FLEETING = sorted(PROGRAMS.keys() - {"long", "middling"})
 """Eight of the long ones would take more than the half hour that is waited for their ends."""
 
 
