@@ -61,4 +61,5 @@ def a_provider(
     table = {"regions": ["us-east-1"], "scheduler_role": ROLE, **settings}
     listed = list(offers) or [an_offer()]
     grounds = Grounds("aws", installation, table, lambda now: listed, aws.clock)
-    return AwsProvider(grounds, Clients(session=lambda profile: aws))
+    clients = Clients(session=lambda profile: aws)
+    return AwsProvider(grounds, clients, pause=lambda for_s: None)

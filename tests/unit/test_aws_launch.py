@@ -10,7 +10,7 @@ from small_aws import AMI, GROUP, SmallAws
 from small_schedules import refused
 
 from cloudwhale.model.rental import Lease
-from cloudwhale.spi.errors import Denied, NoCapacity, TryAnother, Unreachable
+from cloudwhale.spi.errors import Denied, NoCapacity, PriceMoved, TryAnother, Unreachable
 from cloudwhale_providers.aws.launching import token
 from cloudwhale_providers.aws.user_data import block
 
@@ -52,10 +52,30 @@ def test_on_demand_is_asked_for_in_every_zone_that_has_it(aws: SmallAws) -> None
     assert target == {"TotalTargetCapacity": 1, "DefaultTargetCapacityType": "on-demand"}
 
 
-def test_a_zone_that_lost_the_type_is_no_offer_any_more(aws: SmallAws) -> None:
+def test_a_zone_that_lost_the_type_is_not_asked(aws: SmallAws) -> None:
     aws.zones = "bc"
-    with pytest.raises(NoCapacity):
+    a_provider(aws).launch(a_request())
+    assert _zones(aws) == ["us-east-1b", "us-east-1c"]
+
+
+def test_a_type_that_no_zone_has_is_not_asked_for(aws: SmallAws) -> None:
+    aws.zones = ""
+    with pytest.raises(NoCapacity, match="no zone"):
         a_provider(aws).launch(a_request())
+    assert not aws.words_of("create_fleet")
+
+
+def test_a_price_that_has_moved_a_little_is_borne(aws: SmallAws) -> None:
+    aws.prices = {f"us-east-1{letter}": "0.43" for letter in "abc"}
+    a_provider(aws).launch(a_request())
+    assert _zones(aws) == ["us-east-1a"]
+
+
+def test_a_price_that_has_doubled_everywhere_is_told(aws: SmallAws) -> None:
+    aws.prices = {f"us-east-1{letter}": "0.8" for letter in "abc"}
+    with pytest.raises(PriceMoved, match="0.80 USD/h now"):
+        a_provider(aws).launch(a_request())
+    assert not aws.boxes
 
 
 def test_own_subnets_stand_for_their_zones_the_emptiest_of_each(aws: SmallAws) -> None:

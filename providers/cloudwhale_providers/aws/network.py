@@ -5,8 +5,8 @@ from threading import Lock
 from typing import Any
 
 from cloudwhale.model.offer import Offer
-from cloudwhale.model.units import Instant, MicroUsd, Seconds
-from cloudwhale.spi.errors import CloudwhaleError, Denied, NoCapacity
+from cloudwhale.model.units import Instant, MicroUsd, Seconds, usd
+from cloudwhale.spi.errors import CloudwhaleError, Denied, NoCapacity, PriceMoved
 from cloudwhale_providers.aws import tags
 from cloudwhale_providers.aws.account import Account
 from cloudwhale_providers.aws.asking import code_of, listed
@@ -14,6 +14,7 @@ from cloudwhale_providers.aws.offers import spot_prices, zones
 
 ZONES_HOLD_S: Seconds = 3600.0  # new types come to a zone every few weeks
 PRICES_HOLD_S: Seconds = 60.0
+DRIFT = 1.1  # a plan is minutes old; who pays a tenth more has still what was planned
 WITHOUT_S: Seconds = 4 * 3600.0
 """How long a zone is left out that said it does not support a type."""
 
@@ -34,19 +35,19 @@ class Network:
     def choices(self, offer: Offer) -> Sequence[Mapping[str, str]]:
         """Return where an offer may be had, its own zone first, as CreateFleet's overrides say it.
 
-        Spot also in the zones that cost no more now; raise NoCapacity where none has the type.
+        Spot also in the zones that cost no more now; raise NoCapacity where none has the type, and
+        PriceMoved where all cost more.
         """
         where = self._where(offer)
-        if offer.zone in where or offer.zone == offer.region:
-            where = sorted(where, key=lambda zone: (zone != offer.zone, zone))
-        elif where:
-            raise NoCapacity(f"{offer.zone} has no {offer.type} any more")
+        where = sorted(where, key=lambda zone: (zone != offer.zone, zone))
         subnets = self._subnets_of(offer.region)
         found = [
             {"AvailabilityZone": zone} if subnets is None else {"SubnetId": subnets[zone]}
             for zone in where
             if subnets is None or zone in subnets
         ]
+        if not where:
+            raise NoCapacity(f"no zone of {offer.region} has {offer.type} any more")
         if not found:
             raise NoCapacity(
                 f"no subnet of ours in {offer.region} is in a zone that has {offer.type}",
@@ -97,12 +98,19 @@ class Network:
             return [zone for zone in found if zone == offer.zone]
         if offer.market == "on-demand" or offer.price_usd_h is None:
             return found
+        return self._cheap(offer, found, offer.price_usd_h)
+
+    def _cheap(self, offer: Offer, found: Sequence[str], most: MicroUsd) -> list[str]:
+        """Return the zones whose spot price is what was offered; raise PriceMoved for none."""
         prices = self._prices_of(offer)
-        return [
-            zone
-            for zone in found
-            if zone == offer.zone or prices.get(zone, offer.price_usd_h + 1) <= offer.price_usd_h
-        ]
+        cheap = [zone for zone in found if prices.get(zone, most + 1) <= most]
+        own = prices.get(offer.zone, most)
+        if offer.zone in found and offer.zone not in cheap and own <= most * DRIFT:
+            cheap.append(offer.zone)
+        if found and not cheap:
+            says = f"{offer.id} costs {usd(own)} USD/h now, and was offered for {usd(most)}"
+            raise PriceMoved(says)
+        return cheap
 
     def _zones_with(self, offer: Offer) -> list[str]:
         now, key = self._account.clock.now(), (offer.region, offer.type)

@@ -21,7 +21,7 @@ from cloudwhale_providers.aws.listing import Listing, Seen
 from cloudwhale_providers.aws.network import Network
 from cloudwhale_providers.aws.offers import LiveOffers
 from cloudwhale_providers.aws.settings import read, regions
-from cloudwhale_providers.aws.stopping import Stopping
+from cloudwhale_providers.aws.stopping import Pause, Stopping, for_real
 from cloudwhale_providers.aws.template import Templates
 
 DOCTOR_S: Seconds = 10.0
@@ -31,7 +31,9 @@ DOCTOR_S: Seconds = 10.0
 class AwsProvider:
     """EC2's machines of one installation; safe for threads; boto3 is imported by the first call."""
 
-    def __init__(self, grounds: Grounds, calls: Calls | None = None) -> None:
+    def __init__(
+        self, grounds: Grounds, calls: Calls | None = None, pause: Pause = for_real
+    ) -> None:
         """Raise SettingsError when its table of the settings is wrong."""
         self._grounds = grounds
         self._options = read(grounds.settings, grounds.name)
@@ -46,7 +48,7 @@ class AwsProvider:
         self._known = Known(self._account, grounds.listed)
         self._templates = Templates(self._account, images, network)
         self._launching = Launching(self._account, self._listing, self._templates, network)
-        self._stopping = Stopping(self._account, self._listing, self._known)
+        self._stopping = Stopping(self._account, self._listing, self._known, pause)
         self._sweep = Leftovers(self._account, self._regions, self._live.usd_h)
         hasty = calls or Clients(self._options.profile, attempts=2, answer_s=DOCTOR_S)
         self._checks = Checks(

@@ -24,16 +24,15 @@ On a real clock, like the waits of botocore itself.
 Pause = Callable[[Seconds], object]
 
 
-def _pause(for_s: Seconds) -> None:
+def for_real(for_s: Seconds) -> None:
+    """Wait by a real clock."""
     Event().wait(for_s)
 
 
 class Stopping:
     """Sets, moves and removes stops, and ends machines; safe for threads."""
 
-    def __init__(
-        self, account: Account, listing: Listing, known: Known, pause: Pause = _pause
-    ) -> None:
+    def __init__(self, account: Account, listing: Listing, known: Known, pause: Pause) -> None:
         self._account = account
         self._listing = listing
         self._known = known

@@ -1,0 +1,58 @@
+"""The sandbox's cloud in this process, reached over HTTP as an account would be."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pytest
+from renting_aws import an_offer
+
+from cloudwhale.clock import SystemClock
+from cloudwhale.model.offer import Offer
+from cloudwhale.spi.clock import Clock
+from cloudwhale.spi.provider import Grounds
+from cloudwhale_providers.aws import AwsProvider
+from cloudwhale_providers.sandbox.endpoint import ACCESS_KEY, SECRET_KEY, Endpoint, Weather
+
+SCHEDULER_ROLE = "arn:aws:iam::123456789012:role/cloudwhale-scheduler"
+"""The account of the box has it."""
+PROFILE = "cloudwhale-agent"
+
+
+@dataclass(frozen=True)
+class Box:
+    """A cloud, and the clock that it goes by."""
+
+    endpoint: Endpoint
+    clock: Clock
+
+    def provider(self, installation: str, offer: Offer | None = None) -> AwsProvider:
+        """Return the provider of an installation, new as in a new process."""
+        table = {
+            "regions": ["us-east-1"], "scheduler_role": SCHEDULER_ROLE,
+            "instance_profile": PROFILE,
+        }  # fmt: skip
+        listed = [offer or an_offer()]
+        return AwsProvider(Grounds("aws", installation, table, lambda now: listed, self.clock))
+
+
+@contextmanager
+def boxed(clock: Clock | None = None, weather: Weather | None = None) -> Iterator[Box]:
+    """Open a cloud and put the way to it into the environment, as a sandbox does."""
+    clock = clock or SystemClock()
+    cloud = Endpoint(clock, weather)
+    with pytest.MonkeyPatch.context() as patch:
+        try:
+            patch.setenv("AWS_ENDPOINT_URL", cloud.start())
+            patch.setenv("AWS_ACCESS_KEY_ID", ACCESS_KEY)
+            patch.setenv("AWS_SECRET_ACCESS_KEY", SECRET_KEY)
+            patch.setenv("AWS_REGION", "us-east-1")
+            patch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+            patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+            patch.setenv("AWS_CONFIG_FILE", "/dev/null")
+            patch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
+            patch.delenv("AWS_SESSION_TOKEN", raising=False)
+            patch.delenv("AWS_PROFILE", raising=False)
+            yield Box(cloud, clock)
+        finally:
+            cloud.close()
