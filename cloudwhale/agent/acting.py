@@ -13,9 +13,10 @@ from cloudwhale.agent.pool import Pool
 from cloudwhale.agent.seen import Key
 from cloudwhale.agent.underway import Attempts, Tools, Underway
 from cloudwhale.clock import real
-from cloudwhale.mailbox.documents import StartOrder
+from cloudwhale.mailbox.documents import Remark, StartOrder
 from cloudwhale.mailbox.sealing import SealBroken
 from cloudwhale.model.job import Checkpoint
+from cloudwhale.model.reason import Code
 
 FETCH_MOST = 64  # they mostly wait; one whose image lies here must not wait behind them
 
@@ -26,6 +27,7 @@ OnAttempt: TypeAlias = (
     | actions.Signal
     | actions.Kill
     | actions.Publish
+    | actions.SaveOutputs
     | actions.Forget
 )
 
@@ -81,6 +83,8 @@ class Acting:
                     remains.kill_shim(one.folder)
             case actions.Publish():
                 self._publish(one, action)
+            case actions.SaveOutputs():
+                self._save_outputs(one)
             case actions.Forget():
                 self._forget(one, action.checkpoints)
 
@@ -152,6 +156,25 @@ class Acting:
             tools.tell(told or seen.PublishFailed(key, says))
 
         tools.pool.do(publish, failed)
+
+    def _save_outputs(self, one: Underway) -> None:
+        tools, key = self._tools, one.folder.key
+
+        def failed(error: Exception) -> None:
+            tools.tell(seen.OutputsSaved(key, f"it could not be stored: {error!r}"))
+
+        say = partial(self._remark, key, Code.TRANSFERS)
+        tools.pool.do(lambda: tools.tell(one.outputs.save(tools.clock, say)), failed)
+
+    def _remark(self, key: Key, code: Code, says: str) -> None:
+        """Say something of an attempt at once; from any thread."""
+        tools = self._tools
+        tools.poster.say(
+            Remark(
+                at=tools.clock.now(), agent=tools.agent, job=key[0], attempt=key[1], code=code,
+                says=says,
+            )
+        )  # fmt: skip
 
     def _forget(self, one: Underway, old: Sequence[Checkpoint]) -> None:
         """Delete checkpoints once the newer ones are told of: a controller may still want them.

@@ -68,6 +68,13 @@ class Publish:
 
 
 @dataclass(frozen=True, slots=True)
+class SaveOutputs:
+    """Store what the job has left; answered by OutputsSaved or OutputsFailed."""
+
+    key: Key
+
+
+@dataclass(frozen=True, slots=True)
 class Forget:
     """Delete checkpoints from the store, after everything posted before was taken by it."""
 
@@ -119,6 +126,7 @@ Action: TypeAlias = (
     | Signal
     | Kill
     | Publish
+    | SaveOutputs
     | Forget
     | Post
     | Close

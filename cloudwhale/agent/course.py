@@ -14,11 +14,12 @@ from cloudwhale.agent.actions import (
     Kill,
     Post,
     Publish,
+    SaveOutputs,
     Signal,
     StartShim,
 )
 from cloudwhale.agent.seen import ExitRecord, StopWish
-from cloudwhale.agent.state import LEASE_S, Attempt, Phase, Stopping
+from cloudwhale.agent.state import LEASE_S, Attempt, Outputs, Phase, Stopping
 from cloudwhale.mailbox.documents import (
     AttemptEnded,
     AttemptStarted,
@@ -53,6 +54,8 @@ def next_turn(attempt: Attempt, event: seen.OfOneAttempt, now: Instant, agent: s
             return _lost(attempt, event, now, agent)
         case seen.Whole() | seen.Published() | seen.Dropped() | seen.PublishFailed():
             return _of_checkpoint(attempt, event, now, agent)
+        case seen.OutputsSaved() | seen.OutputsFailed() if attempt.outputs is Outputs.SAVING:
+            return _of_outputs(attempt, event, now, agent)
         case _:
             return attempt, ()
 
@@ -132,7 +135,8 @@ def may_be_due(attempt: Attempt) -> bool:
 def wakes_at(attempt: Attempt) -> Instant:
     """Return when something becomes due for it; infinity when only an event can change it."""
     if attempt.phase is Phase.CLOSING:
-        return math.inf if attempt.publishing else attempt.publish_at
+        is_busy = attempt.publishing or attempt.outputs is Outputs.SAVING
+        return math.inf if is_busy else attempt.publish_at
     times = [attempt.stopping.next_at] if attempt.stopping else []
     if attempt.whole is not None and not attempt.publishing:
         times.append(attempt.publish_at)
@@ -181,14 +185,8 @@ def _prepared(attempt: Attempt, event: seen.Prepared, now: Instant, agent: str) 
     if event.instead is not None:
         notes.append((Code.RESTORE_FAILED, event.says))
         ready = replace(ready, order=attempt.order.but(restore=event.instead))
-    told = [
-        Remark(
-            at=now, agent=agent, job=attempt.order.job, attempt=attempt.order.attempt,
-            code=code, says=says,
-        )
-        for code, says in notes
-    ]  # fmt: skip
-    return ready, (*map(Post, told), StartShim(attempt.key))
+    told = [_remark(attempt, code, says, now, agent) for code, says in notes]
+    return ready, (*told, StartShim(attempt.key))
 
 
 def _begun(attempt: Attempt, at: Instant, now: Instant, agent: str) -> Turn:
@@ -238,11 +236,9 @@ def _of_checkpoint(
         return replace(free, publish_at=now + PUBLISH_AGAIN_S), ()
     told: tuple[Action, ...] = ()
     if isinstance(event, seen.Dropped):
-        remark = Remark(
-            at=now, agent=agent, job=attempt.order.job, attempt=attempt.order.attempt,
-            code=Code.CHECKPOINT_DROPPED, says=f"{event.name}: {event.says}",
-        )  # fmt: skip
-        free, told = replace(free, whole=None), (Post(remark),)
+        says = f"{event.name}: {event.says}"
+        free = replace(free, whole=None)
+        told = (_remark(attempt, Code.CHECKPOINT_DROPPED, says, now, agent),)
     elif event.checkpoint is None:
         # Not at once again: a publisher that finds nothing would be asked in a circle.
         free = replace(free, whole=None, publish_at=now + PUBLISH_AGAIN_S)
@@ -252,7 +248,27 @@ def _of_checkpoint(
         return free, told
     if not attempt.looked:  # it was begun while the process lived: look once more
         return replace(free, publish_at=now), told
-    nothing, close = closed(free, free.exit, now, agent)
+    last, then = _after_the_last_look(free, free.exit, now, agent)
+    return last, (*told, *then)
+
+
+def _after_the_last_look(attempt: Attempt, exit: ExitRecord, now: Instant, agent: str) -> Turn:
+    """Store what the job has left, if it has ended by itself; a stopped one goes on elsewhere."""
+    if attempt.order.outputs and (exit.by_itself or exit.code == 0):
+        return replace(attempt, outputs=Outputs.SAVING), (SaveOutputs(attempt.key),)
+    return closed(attempt, exit, now, agent)
+
+
+def _of_outputs(
+    attempt: Attempt, event: seen.OutputsSaved | seen.OutputsFailed, now: Instant, agent: str
+) -> Turn:
+    if attempt.exit is None:
+        return attempt, ()
+    if isinstance(event, seen.OutputsFailed):
+        at = now + PUBLISH_AGAIN_S
+        return replace(attempt, outputs=Outputs.REFUSED, publish_at=at), ()
+    told = (_remark(attempt, Code.OUTPUTS_DROPPED, event.says, now, agent),) if event.says else ()
+    nothing, close = closed(attempt, attempt.exit, now, agent)
     return nothing, (*told, *close)
 
 
@@ -286,17 +302,33 @@ def _publish(attempt: Attempt, *, last: bool) -> Turn:
 
 
 def _closing_due(attempt: Attempt, now: Instant, agent: str) -> Turn:
-    if attempt.exit is None or attempt.publishing or now < attempt.publish_at:
+    is_busy = attempt.publishing or attempt.outputs is Outputs.SAVING
+    if attempt.exit is None or is_busy or now < attempt.publish_at:
         return attempt, ()
-    if now < attempt.give_up_at:
-        return _publish(attempt, last=True)
-    remark = Remark(
-        at=now, agent=agent, job=attempt.order.job, attempt=attempt.order.attempt,
-        code=Code.CHECKPOINT_DROPPED,
-        says=f"the last checkpoint could not be published for {LEASE_S:.0f} s",
-    )  # fmt: skip
+    if now >= attempt.give_up_at:
+        return given_up(attempt, f"for {LEASE_S:.0f} s", now, agent)
+    if attempt.outputs is Outputs.REFUSED:
+        return replace(attempt, outputs=Outputs.SAVING), (SaveOutputs(attempt.key),)
+    return _publish(attempt, last=True)
+
+
+def given_up(attempt: Attempt, when: str, now: Instant, agent: str) -> Turn:
+    """End an attempt that is closing, although the store has not taken all of it: that is said."""
+    if attempt.exit is None:
+        return attempt, ()
+    if attempt.outputs is Outputs.UNASKED:
+        code, says = Code.CHECKPOINT_DROPPED, "the last checkpoint could not be published"
+    else:
+        code, says = Code.OUTPUTS_DROPPED, "what it has left could not be stored"
     nothing, close = closed(attempt, attempt.exit, now, agent)
-    return nothing, (Post(remark), *close)
+    return nothing, (_remark(attempt, code, f"{says} {when}", now, agent), *close)
+
+
+def _remark(attempt: Attempt, code: Code, says: str, now: Instant, agent: str) -> Post:
+    order = attempt.order
+    return Post(
+        Remark(at=now, agent=agent, job=order.job, attempt=order.attempt, code=code, says=says)
+    )
 
 
 def _unsaved_s(attempt: Attempt, exit: ExitRecord) -> Seconds:

@@ -85,6 +85,7 @@ class Rim:
         self._store = StoreWatch(place.path / "heard", self._now(), self._tell)
         inbox = inbox_from(objects, charge.node)
         tools = Tools(
+            agent=charge.agent,
             place=place,
             objects=objects,
             clock=clock,

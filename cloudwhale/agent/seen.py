@@ -175,6 +175,20 @@ class PublishFailed(OfAttempt):
 
 
 @dataclass(frozen=True, slots=True)
+class OutputsSaved(OfAttempt):
+    """What the job left lies in the store, as far as it could be read; `says`: what is missing."""
+
+    says: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OutputsFailed(OfAttempt):
+    """The store did not take what the job left; worth another try."""
+
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
 class Using:
     """What one attempt uses at a moment."""
 
@@ -256,7 +270,17 @@ class Tick:
 
 
 OfOneAttempt: TypeAlias = (
-    Prepared | CannotStart | Began | Over | Lost | Whole | Published | Dropped | PublishFailed
+    Prepared
+    | CannotStart
+    | Began
+    | Over
+    | Lost
+    | Whole
+    | Published
+    | Dropped
+    | PublishFailed
+    | OutputsSaved
+    | OutputsFailed
 )
 Seen: TypeAlias = (
     Woke

@@ -26,6 +26,15 @@ class Phase(StrEnum):
     """No process is left; its last checkpoint is being published."""
 
 
+class Outputs(StrEnum):
+    """How far it is with what a job has left, once its last checkpoint is dealt with."""
+
+    UNASKED = "unasked"
+    SAVING = "saving"
+    REFUSED = "refused"
+    """The store did not take it: it is tried again."""
+
+
 @dataclass(frozen=True, slots=True)
 class Stopping:
     """An attempt that is being stopped."""
@@ -58,6 +67,7 @@ class Attempt:
     exit: ExitRecord | None = None
     give_up_at: Instant = 0.0
     """When a closing attempt stops trying to publish."""
+    outputs: Outputs = Outputs.UNASKED
     peaks: Peaks = Peaks()
     kept_peaks: Peaks = Peaks()
     """What its folder remembers of them."""

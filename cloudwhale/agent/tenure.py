@@ -8,8 +8,9 @@ that they have landed when the lease is over; then the machine ends whatever is 
 import math
 from dataclasses import replace
 
-from cloudwhale.agent.actions import KeepTenure, Kill, Leave, Post
-from cloudwhale.agent.answers import Answer
+from cloudwhale.agent import course
+from cloudwhale.agent.actions import Action, KeepTenure, Kill, Leave, Post
+from cloudwhale.agent.answers import Answer, turned
 from cloudwhale.agent.landing import Landing, land, stoppable
 from cloudwhale.agent.seen import Tenure, Warned
 from cloudwhale.agent.state import AgentState, Attempt, Phase
@@ -84,8 +85,7 @@ def due(state: AgentState, now: Instant) -> Answer:
     if tenure is None or state.left:
         return state, ()
     if now >= tenure.away_until:
-        kills = [Kill(one.key, hard=True) for one in state.attempts.values() if _lives(one)]
-        return replace(state, left=True), (*kills, Leave(ends_machine=True))
+        return _over(state, now)
     if now >= _quits_at(state, tenure):
         return replace(state, left=True), (Leave(ends_machine=True),)
     keys = [one.key for one in stoppable(state) if now >= _lands_at(tenure, one.order)]
@@ -94,6 +94,19 @@ def due(state: AgentState, now: Instant) -> Answer:
     grace_s = tenure.away_until - now - SAVING_S
     why = f"this machine's lease ends in {tenure.away_until - now:.0f} s"
     return land(replace(state, lands=True), keys, Landing(why, grace_s), now)
+
+
+def _over(state: AgentState, now: Instant) -> Answer:
+    """End the machine with whatever is left; what could not be stored in time is said."""
+    actions: list[Action] = []
+    for key, one in state.attempts.items():
+        if one.phase is Phase.CLOSING:
+            turn = course.given_up(one, "before this machine's lease was over", now, state.agent)
+            state, more = turned(state, key, turn)
+            actions += more
+        elif _lives(one):
+            actions.append(Kill(key, hard=True))
+    return replace(state, left=True), (*actions, Leave(ends_machine=True))
 
 
 def wakes_at(state: AgentState) -> Instant:

@@ -8,6 +8,7 @@ from cloudwhale.agent.attempts import AttemptFolder
 from cloudwhale.agent.cgroups import Groups
 from cloudwhale.agent.launching import Sizes
 from cloudwhale.agent.logs import LogTail, LogThread
+from cloudwhale.agent.outputs import OutputSaver
 from cloudwhale.agent.place import Place
 from cloudwhale.agent.pool import Pool
 from cloudwhale.agent.poster import Poster
@@ -24,6 +25,8 @@ from cloudwhale.spi.clock import Clock
 class Tools:
     """What the rim works with."""
 
+    agent: str
+    """Incarnation."""
     place: Place
     objects: Objects
     clock: Clock
@@ -51,6 +54,7 @@ class Underway:
     order: StartOrder
     publisher: Publisher
     tail: LogTail
+    outputs: OutputSaver
     secrets: dict[str, str] = field(default_factory=dict[str, str])
     shim: int | None = None
     """Process id of the shim while it is our own child and was not collected."""
@@ -80,6 +84,7 @@ class Attempts:
             order=order,
             publisher=Publisher(folder, folder.checkpoints(order), self._tools.objects),
             tail=LogTail(folder, self._tools.objects, self._tools.sizes, adopted=adopted),
+            outputs=OutputSaver(folder, order, self._tools.objects),
         )
         self.here[folder.key] = one
         return one

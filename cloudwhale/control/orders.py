@@ -51,6 +51,8 @@ def start_order(
         mounts=spec.mounts,
         checkpoint=spec.checkpoint or DEFAULT_RULE,
         restore=job.checkpoint,
+        inputs=spec.inputs,
+        outputs=spec.outputs,
     )
 
 

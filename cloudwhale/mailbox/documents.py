@@ -60,6 +60,10 @@ class StartOrder(Order):
     checkpoint: CheckpointRule = CheckpointRule()
     restore: Checkpoint | None = None
     """The checkpoint to put into the job's folder before it starts."""
+    inputs: tuple[str, ...] = ()
+    """URLs of what it reads: fetched before it starts."""
+    outputs: tuple[str, ...] = ()
+    """What it leaves, relative to its working directory: stored once it has ended by itself."""
 
 
 class StopOrder(Order):

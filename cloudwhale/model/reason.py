@@ -95,6 +95,9 @@ class Code(StrEnum):
     STALE_FENCE = "stale-fence"
     CHECKPOINT_DROPPED = "checkpoint-dropped"
     LOG_SHORTENED = "log-shortened"
+    OUTPUTS_DROPPED = "outputs-dropped"
+    INPUTS_FETCHED = "inputs-fetched"
+    TRANSFERS = "transfers"  # how far a long transfer of inputs or outputs is
     CLOCK_WENT_BACK = "clock-went-back"
     MAIL_MISSING = "mail-missing"  # documents of a mailbox were deleted unread
     CLOCK_DIFFERS = "clock-differs"

@@ -273,6 +273,8 @@ class SimulatedMachine:
             case a.Leave():
                 self._state = None
                 self.has_ended = action.ends_machine
+            case a.SaveOutputs():
+                return seen.OutputsSaved(action.key)
             case a.KeepTenure():
                 self.disk.tenure = action.tenure
             case _:

@@ -59,6 +59,7 @@ class Working:
         objects = open_objects("memory:///")
         self.inbox = inbox_from(objects, "host")
         self.tools = Tools(
+            agent="host-1",
             place=Place(tmp_path, "host"), objects=objects, clock=CLOCK, now=CLOCK.now,
             tell=self.told.append, bell=Bell(), pool=Pool(),
             poster=Poster(self.inbox, CLOCK, _hear), logs=LogThread(1.0), groups=None, sizes=NORMAL,
