@@ -321,3 +321,11 @@ def test_a_machine_is_launched_for_an_installation_only(aws: SmallAws) -> None:
     with pytest.raises(Denied):
         a_provider(aws, installation="").launch(a_request())
     assert not aws.boxes
+
+
+def test_a_machine_is_told_where_the_bucket_is_rather_than_where_it_stands(
+    aws: SmallAws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    a_provider(aws).launch(a_request())
+    assert block(b64decode(_template(aws)["UserData"]).decode())["region"] == "eu-west-1"

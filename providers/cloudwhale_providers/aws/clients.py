@@ -54,12 +54,6 @@ class Clients:
             raise failure(error, errand) from error
         return found
 
-    @property
-    def home_region(self) -> str:
-        """Return the region that the credentials' profile or the environment names, or none."""
-        with self._lock:
-            return str(self._opened().region_name or "")
-
     def _client(self, region: str, service: str) -> Any:
         with self._lock:
             found = self._clients.get((region, service))

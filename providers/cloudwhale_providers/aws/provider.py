@@ -46,7 +46,7 @@ class AwsProvider:
         self._live = LiveOffers(asks, grounds.listed, self._options.regions)
         self._listing = Listing(self._account, self._regions)
         self._known = Known(self._account, grounds.listed)
-        self._templates = Templates(self._account, images, network)
+        self._templates = Templates(self._account, images, network, _bucket_region())
         self._launching = Launching(self._account, self._listing, self._templates, network)
         self._stopping = Stopping(self._account, self._listing, self._known, pause)
         self._sweep = Leftovers(self._account, self._regions, self._live.usd_h)
@@ -133,3 +133,9 @@ class AwsProvider:
         now = self._grounds.clock.now()
         named = regions(self._options) or {one.region for one in self._grounds.listed(now)}
         return self._live.regions(named, now)
+
+
+def _bucket_region() -> str:
+    """Return where this process looks for the mailbox's bucket, and so where it is."""
+    said = environment()
+    return said.get("AWS_REGION") or said.get("AWS_DEFAULT_REGION", "")

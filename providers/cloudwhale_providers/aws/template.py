@@ -31,9 +31,13 @@ ONE_HOP = 1
 class Templates:
     """Makes the launch templates that are missing; safe for threads."""
 
-    def __init__(self, account: Account, images: Images, network: Network) -> None:
+    def __init__(
+        self, account: Account, images: Images, network: Network, bucket_region: str = ""
+    ) -> None:
+        """Take where the mailbox's bucket is; empty: where the machine is."""
         self._account = account
         self._images = images
+        self._bucket_region = bucket_region
         self._network = network
         self._made: set[tuple[str, str]] = set()
         self._lock = Lock()
@@ -78,7 +82,7 @@ class Templates:
 
     def _content(self, region: str, request: LaunchRequest) -> dict[str, Any]:
         image = self._images.image(region)
-        told = user_data(request.mailbox, region, request.bundle)
+        told = user_data(request.mailbox, self._bucket_region or region, request.bundle)
         content: dict[str, Any] = {
             "ImageId": image.id,
             "UserData": b64encode(told.encode()).decode(),
