@@ -172,8 +172,17 @@ def test_a_template_that_somebody_removed_is_made_anew(aws: SmallAws) -> None:
 
 
 def test_a_token_is_the_same_for_the_same_launch_and_fits() -> None:
-    assert token("rental-1") == token("rental-1") != token("rental-2")
-    assert len(token("x" * 200)) <= 64 and token("wörter").isascii()
+    assert token(OURS, "rental-1") == token(OURS, "rental-1") != token(OURS, "rental-2")
+    assert len(token(OURS, "x" * 200)) <= 64 and token("wörter", "wörter").isascii()
+
+
+def test_two_installations_of_an_account_that_count_alike_get_a_machine_each(
+    aws: SmallAws,
+) -> None:
+    one = a_provider(aws, installation="one").launch(a_request("rent-7-1"))
+    other = a_provider(aws, installation="other").launch(a_request("rent-7-1"))
+    assert one.id != other.id
+    assert len(aws.running) == 2
 
 
 def test_a_launch_that_is_repeated_finds_its_machine(aws: SmallAws) -> None:

@@ -26,8 +26,11 @@ GONE = ("InvalidLaunchTemplate", "InvalidGroup", "InvalidSubnet")
 """What we had made, or had looked at, and is not there any more."""
 
 
-def token(request_id: str) -> str:
+def token(installation: str, request_id: str) -> str:
     """Return the ClientToken of a launch: up to 64 ASCII characters, the same for the same id.
+
+    Tokens are an account's, and two installations of one account count their rentals alike: with
+    its id alone, one would get the other's machine, or be refused for its words.
 
     One token is enough for a launch, without a count of attempts. The house stores the rental
     before it asks, repeats its launch under the same id only while the outcome is unknown, and
@@ -35,7 +38,7 @@ def token(request_id: str) -> str:
     nothing but errors is never used for another attempt; and a lost answer, of a machine or of
     errors, is replayed by EC2 when it is asked again.
     """
-    return hashlib.sha256(f"cloudwhale {request_id}".encode()).hexdigest()
+    return hashlib.sha256(f"{installation} {request_id}".encode()).hexdigest()
 
 
 @dataclass
@@ -152,7 +155,7 @@ class Launching:
         disks = self._templates.disks(offer.region, request)
         words = make(offer, choices, template, disks)
         return words | {
-            "ClientToken": token(request.request_id),
+            "ClientToken": token(self._account.installation, request.request_id),
             "TagSpecifications": tags.at_creation(own, ["instance", "volume", "network-interface"]),
         }
 
