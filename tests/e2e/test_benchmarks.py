@@ -68,3 +68,20 @@ def test_the_benchmarks_say_what_there_is(words: list[str], code: int, said: str
     )  # fmt: skip
     assert done.returncode == code, done.stderr
     assert said in done.stdout + done.stderr
+
+
+def test_the_sandbox_s_benchmark_says_where_the_time_goes(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    import sandbox
+
+    (sample,) = sandbox.measure(home, 1)
+    assert len(sample.parts) == len(sandbox.PARTS)
+    assert min(sample.parts) >= 0.0
+    assert sum(sample.parts[:-1]) == pytest.approx(sample.parts[-1])
+    lines = sandbox.table([sample])
+    assert len(lines) == 1 + len(sandbox.PARTS)
+    assert lines[-1].startswith("in all")
+    for name in ("sandbox", "commands"):
+        sys.modules.pop(name, None)
