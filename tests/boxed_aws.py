@@ -12,6 +12,7 @@ from cloudwhale.model.offer import Offer
 from cloudwhale.spi.clock import Clock
 from cloudwhale.spi.provider import Grounds
 from cloudwhale_providers.aws import AwsProvider
+from cloudwhale_providers.aws.clients import ATTEMPTS, Clients
 from cloudwhale_providers.sandbox.endpoint import ACCESS_KEY, SECRET_KEY, Endpoint, Weather
 
 SCHEDULER_ROLE = "arn:aws:iam::123456789012:role/cloudwhale-scheduler"
@@ -26,14 +27,17 @@ class Box:
     endpoint: Endpoint
     clock: Clock
 
-    def provider(self, installation: str, offer: Offer | None = None) -> AwsProvider:
+    def provider(
+        self, installation: str, offer: Offer | None = None, attempts: int = ATTEMPTS
+    ) -> AwsProvider:
         """Return the provider of an installation, new as in a new process."""
         table = {
             "regions": ["us-east-1"], "scheduler_role": SCHEDULER_ROLE,
             "instance_profile": PROFILE,
         }  # fmt: skip
         listed = [offer or an_offer()]
-        return AwsProvider(Grounds("aws", installation, table, lambda now: listed, self.clock))
+        grounds = Grounds("aws", installation, table, lambda now: listed, self.clock)
+        return AwsProvider(grounds, Clients(attempts=attempts))
 
 
 @contextmanager

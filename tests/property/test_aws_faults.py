@@ -41,7 +41,7 @@ def _live_through(seed: int) -> tuple[SmallAws, House, list[tuple[Box, dict[str,
     return aws, house, planted
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1])
 def test_nothing_is_leaked_doubled_or_taken_from_others(seed: int) -> None:
     aws, house, planted = _live_through(seed)
     ours = [box for box in aws.running if box.tags.get("cloudwhale:installation") == OURS]
