@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from cloudwhale.clock import pause
 from cloudwhale.mailbox.box import Box
-from cloudwhale.mailbox.documents import AnyReport
+from cloudwhale.mailbox.documents import AnyReport, AttemptEnded, Heartbeat, Left, StoreUse
 from cloudwhale.model.units import Seconds
 from cloudwhale.spi.clock import Clock
 from cloudwhale.spi.errors import StoreUnusable
@@ -24,10 +24,17 @@ Heard: TypeAlias = Callable[[bool, Seconds], None]
 """Told whether the store took a report, and how long ago it was asked to."""
 
 
+def _none() -> None:
+    return None
+
+
 class Poster:
     """A thread that posts one report after the other; `heard` is told how the store answers."""
 
-    def __init__(self, box: Box, clock: Clock, heard: Heard) -> None:
+    def __init__(
+        self, box: Box, clock: Clock, heard: Heard, use: Callable[[], StoreUse | None] = _none
+    ) -> None:
+        self._use = use
         self._box = box
         self._clock = clock
         self._heard = heard
@@ -90,7 +97,10 @@ class Poster:
         if callable(one):
             one()
             return
-        body = one.but(at=self._clock.now()).model_dump_json().encode()
+        one = one.but(at=self._clock.now())
+        if isinstance(one, Heartbeat | AttemptEnded | Left):
+            one = one.but(store=self._use())
+        body = one.model_dump_json().encode()
         if self._number is None:
             self._number = self._box.newest()
         self._number = self._box.post(body, self._number)

@@ -30,6 +30,7 @@ from cloudwhale.agent.state import LEASE_S, AgentState
 from cloudwhale.agent.storewatch import StoreWatch
 from cloudwhale.agent.tenancy import Tenancy
 from cloudwhale.agent.tidying import tidy
+from cloudwhale.agent.traffic import Traffic
 from cloudwhale.agent.underway import Attempts, Tools
 from cloudwhale.clock import real, wait
 from cloudwhale.host import AS_IT_IS, Hierarchies, HostOptions, facts
@@ -93,7 +94,7 @@ class Rim:
             tell=self._tell,
             bell=self._bell,
             pool=Pool(),
-            poster=Poster(inbox, clock, self._heard),
+            poster=Poster(inbox, clock, self._heard, Traffic(objects).use),
             logs=LogThread(flush_s(objects)),
             groups=groups(Hierarchies.of_this_process()),
             sizes=charge.sizes,

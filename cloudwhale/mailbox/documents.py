@@ -121,6 +121,22 @@ class Report(Document):
     """Incarnation of the agent."""
 
 
+class StoreUse(Wire):
+    """What one process has asked of the store since it began, and what left its machine else."""
+
+    puts: int = 0
+    """Writes; each part of a large object is one."""
+    gets: int = 0
+    """Reads and looks, misses included."""
+    lists: int = 0
+    deletes: int = 0
+    sent_bytes: int = 0
+    received_bytes: int = 0
+    left_bytes: int | None = None
+    """Bytes that the machine has sent to others than the store: an estimate, from the counters of
+    its network, which hold what protocols add, too; None: nobody can tell."""
+
+
 class Joined(Report):
     """The agent is there, first or again."""
 
@@ -140,6 +156,8 @@ class Heartbeat(Report):
 
     kind: Literal["heartbeat"] = "heartbeat"
     measured: Measured | None = None
+    store: StoreUse | None = None
+    """By this incarnation until now; None: the store is a folder."""
 
 
 class AttemptReport(Report):
@@ -176,6 +194,8 @@ class AttemptEnded(AttemptReport):
     """Run time since its last published checkpoint (or its start)."""
     ran_s: Seconds = 0.0
     peaks: Peaks = Peaks()
+    store: StoreUse | None = None
+    """By the whole incarnation of the agent until now; None: the store is a folder."""
 
 
 class OrderRefused(AttemptReport):
@@ -217,6 +237,8 @@ class Left(Report):
     """The agent ends itself."""
 
     kind: Literal["left"] = "left"
+    store: StoreUse | None = None
+    """All of it by this incarnation; None: the store is a folder."""
 
 
 AnyReport = Annotated[

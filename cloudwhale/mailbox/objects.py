@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlparse
 from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import LocalStore, MemoryStore, ObjectStore, from_url
 
+from cloudwhale.mailbox.counting import Counts
 from cloudwhale.model.units import Instant
 from cloudwhale.spi.errors import SettingsError, StoreUnusable
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 PART_BYTES = 8 << 20  # S3 wants parts of 5 MiB or more; eight keeps memory low and rates high
 READ_BYTES = 1 << 20  # of a local file at once: large enough to be fast, small enough to forget
+LIST_PAGE = 1000  # keys that one LIST of S3 returns
 REMOTE = ("s3", "gs")
 RETRY: "RetryConfig" = {"max_retries": 3, "retry_timeout": timedelta(seconds=15)}
 """Who waits for the store tries again by itself, and has other things to do meanwhile."""
@@ -85,9 +87,12 @@ class StoreObjects:
     def __init__(self, store: ObjectStore, folder: Path | None = None) -> None:
         self._store = store
         self.folder = folder
+        self.counts = Counts()
+        """What was asked of it in this process."""
 
     def create(self, key: str, body: bytes) -> bool:
         """See Objects."""
+        self.counts.put(len(body), PART_BYTES)
         try:
             self._store.put(key, body, mode="create")
         except AlreadyExistsError:
@@ -99,25 +104,31 @@ class StoreObjects:
     def get(self, key: str) -> bytes | None:
         """See Objects."""
         try:
-            return bytes(self._store.get(key).bytes())
+            body = bytes(self._store.get(key).bytes())
         except FileNotFoundError:
+            self.counts.get()
             return None
         except (BaseError, OSError) as error:
             raise _unusable("read", key, error) from error
+        self.counts.get(len(body))
+        return body
 
     def keys(self, prefix: str) -> Sequence[str]:
         """See Objects."""
         try:
             # The overload for Arrow tables, which we do not install, has unknown types.
             pages = self._store.list(prefix)  # pyright: ignore[reportUnknownMemberType]
-            return sorted(meta["path"] for page in pages for meta in page)
+            found = sorted(meta["path"] for page in pages for meta in page)
         except FileNotFoundError:
             return []
         except (BaseError, OSError) as error:
             raise _unusable("list", prefix, error) from error
+        self.counts.list(-(-len(found) // LIST_PAGE))
+        return found
 
     def folders(self, prefix: str) -> Sequence[str]:
         """See Objects."""
+        self.counts.list()
         try:
             # The overload for Arrow tables, which we do not install, has unknown types.
             found = self._store.list_with_delimiter(prefix)  # pyright: ignore[reportUnknownMemberType]
@@ -129,6 +140,7 @@ class StoreObjects:
 
     def modified_at(self, key: str) -> Instant | None:
         """See Objects."""
+        self.counts.get()
         try:
             return self._store.head(key)["last_modified"].timestamp()
         except FileNotFoundError:
@@ -139,6 +151,7 @@ class StoreObjects:
     def delete(self, keys: Sequence[str]) -> None:
         """See Objects."""
         for key in keys:
+            self.counts.delete()
             try:
                 self._store.delete(key)
             except FileNotFoundError:
@@ -148,10 +161,20 @@ class StoreObjects:
 
     def put_chunks(self, key: str, chunks: Iterable[bytes]) -> None:
         """See Objects."""
+        size = 0
+
+        def counted() -> Iterator[bytes]:
+            nonlocal size
+            for chunk in chunks:
+                size += len(chunk)
+                yield chunk
+
         try:
-            self._store.put(key, iter(chunks), chunk_size=PART_BYTES, max_concurrency=4)
+            self._store.put(key, counted(), chunk_size=PART_BYTES, max_concurrency=4)
         except (BaseError, OSError) as error:
             raise _unusable("write", key, error) from error
+        finally:
+            self.counts.put(size, PART_BYTES)
 
     def put_file(self, key: str, path: Path) -> str:
         """See Objects."""
@@ -165,6 +188,7 @@ class StoreObjects:
         try:
             answer = self._store.get(key)
         except FileNotFoundError:
+            self.counts.get()
             return None
         except (BaseError, OSError) as error:
             raise _unusable("read", key, error) from error
@@ -172,6 +196,7 @@ class StoreObjects:
             for chunk in _received(answer.stream(min_chunk_size=PART_BYTES), key):
                 digest.update(chunk)
                 file.write(chunk)
+            self.counts.get(file.tell())
         return digest.hexdigest()
 
 

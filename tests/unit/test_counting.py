@@ -1,0 +1,72 @@
+"""What is asked of a store is counted as its bill counts it, and agents say it."""
+
+from pathlib import Path
+
+import pytest
+from live_agent import CLOCK, until
+
+from cloudwhale.agent.poster import Poster
+from cloudwhale.agent.traffic import ENDPOINT, Traffic
+from cloudwhale.mailbox.box import Box
+from cloudwhale.mailbox.documents import REPORTS, Heartbeat, StoreUse
+from cloudwhale.mailbox.objects import PART_BYTES, StoreObjects, open_objects
+
+
+@pytest.fixture
+def objects() -> StoreObjects:
+    return open_objects("memory://")
+
+
+def test_each_kind_of_request_is_counted_with_its_bytes(objects: StoreObjects) -> None:
+    objects.create("a/1", b"one")
+    objects.create("a/1", b"other")  # refused, and asked for all the same
+    objects.get("a/1")
+    objects.get("a/2")
+    objects.modified_at("a/1")
+    objects.keys("a")
+    objects.folders("")
+    objects.delete(["a/1", "a/2"])
+    assert objects.counts.use == StoreUse(
+        puts=2, gets=3, lists=2, deletes=2, sent_bytes=8, received_bytes=3
+    )
+
+
+def test_each_part_of_a_large_object_is_a_request(objects: StoreObjects, tmp_path: Path) -> None:
+    body = bytes(2 * PART_BYTES + 1)
+    (tmp_path / "large").write_bytes(body)
+    objects.put_file("large", tmp_path / "large")
+    objects.get_file("large", tmp_path / "back")
+    objects.get_file("none", tmp_path / "none")
+    use = objects.counts.use
+    assert (use.puts, use.sent_bytes) == (3 + 2, len(body))
+    assert (use.gets, use.received_bytes) == (2, len(body))
+
+
+def test_a_heartbeat_tells_what_was_asked_until_then(objects: StoreObjects) -> None:
+    objects.create("before", b"four")
+    poster = Poster(Box(objects, "inbox/n"), CLOCK, lambda works, ago_s: None, Traffic(objects).use)
+    poster.start()
+    poster.say(Heartbeat(at=0.0, agent="n-1"))
+    body = until(lambda: objects.get("inbox/n/000001.json"), "a heartbeat")
+    poster.close()
+    beat = REPORTS.validate_json(body)
+    assert isinstance(beat, Heartbeat) and beat.store is not None
+    assert (beat.store.puts, beat.store.sent_bytes) == (1, 4)
+
+
+def test_a_store_in_a_folder_costs_nothing(tmp_path: Path) -> None:
+    assert Traffic(open_objects(tmp_path.as_uri())).use() is None
+
+
+def test_what_leaves_the_machine_is_told_where_it_can_be_known(objects: StoreObjects) -> None:
+    away = Traffic(objects, {}).use()
+    assert away is not None and away.left_bytes is not None
+    boxed = Traffic(objects, {ENDPOINT: "http://127.0.0.1:5000"}).use()
+    assert boxed is not None and boxed.left_bytes is None
+
+
+def test_what_goes_to_the_store_does_not_count_as_leaving(objects: StoreObjects) -> None:
+    traffic = Traffic(objects, {})
+    objects.create("large", bytes(1 << 24))  # a store in memory: nothing of it leaves
+    use = traffic.use()
+    assert use is not None and use.left_bytes == 0
