@@ -15,7 +15,7 @@ from cloudwhale.model.run import Run
 from cloudwhale.model.units import Instant
 from cloudwhale.reporting.bars import bar, taken
 from cloudwhale.reporting.drawn import NARROW, STYLES
-from cloudwhale.reporting.figures import counted, money, watch
+from cloudwhale.reporting.figures import cents, counted, money, watch
 from cloudwhale.reporting.rented import cost_so_far, machine_words, small
 from cloudwhale.reporting.sentences import array_words, where
 from cloudwhale.reporting.sheet import Tone, clean
@@ -74,7 +74,7 @@ def _machine(rental: Rental, now: Instant) -> Text:
     return Text.assemble(
         (f"{_MACHINE_MARKS.get(rental.state, '◌')} ", STYLES[tone]),
         (rental.id, "bold"), "  ", (rental.state.value, STYLES[tone]), "  ",
-        (f"{small(cost_so_far(rental, now))} so far  ", ""),
+        (f"{small(cost_so_far(rental, now))}  ", ""),
         (machine_words(rental, now), "dim"),
         no_wrap=True, overflow="ellipsis",
     )  # fmt: skip
@@ -183,7 +183,7 @@ def _progress(seen: Seen) -> Text:
 def _foot(seen: Seen) -> Text:
     bound = f" of {money(seen.run.budget)}" if seen.run.budget is not None else ""
     spent, reserved = small(seen.fleet.spent(seen.now)), seen.fleet.reserved
-    aside = f", {small(reserved)} reserved" if reserved else ""
+    aside = f", {cents(reserved)} reserved" if reserved else ""
     return Text(
         f"{seen.run.id}  spent {spent}{bound}{aside}  Ctrl-C: detach or stop",
         "dim", no_wrap=True, overflow="ellipsis",

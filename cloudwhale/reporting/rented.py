@@ -117,8 +117,8 @@ def machine_words(rental: Rental, now: Instant) -> str:
         since = rental.reserved_at if rental.requested_at is None else rental.requested_at
         boot_s = 0.0 if rental.taken is None else rental.taken.boot_s
         usual = f" of about {span(boot_s)}" if boot_s else ""
-        return f"{span(max(0.0, now - since))}{usual}, {what}"
-    return f"{what}, ours until {hour(rental.lease.away_until, now)}"
+        return f"{span(max(0.0, now - since))}{usual}  {what}"
+    return f"until {hour(rental.lease.away_until, now)}  {what}"
 
 
 def noted_words(event: e.Noted) -> str | None:

@@ -113,8 +113,15 @@ def test_a_machine_s_row_says_what_it_is_and_what_it_has_cost() -> None:
     lines = drawn(seen(running("a-1"), running("b-1"), fleet=a_fleet(a_rental())), width=140)
     (row,) = [line for line in lines if "rent-1-1" in line]
     assert "ready" in row and "cloud big on-demand in r-a" in row
-    assert "0.06 USD so far" in row  # a minute at 3.60 USD an hour
-    assert "spent 0.06 USD of 50.00 USD, 2.00 USD reserved" in lines[-1]
+    assert "0.06 USD" in row  # a minute at 3.60 USD an hour
+    assert "spent 0.06 USD of 50.00 USD, 2.00 reserved" in lines[-1]
+
+
+def test_a_foot_with_usual_sums_fits_eighty_columns() -> None:
+    run = RUN.but(id="run-v5ods4")
+    dear = a_rental().but(reserved=micro_usd("131.20"))
+    lines = drawn(Seen(run, {"a-1": running("a-1")}, {}, a_fleet(dear), 65.0))
+    assert lines[-1].endswith("Ctrl-C: detach or stop")
 
 
 def test_one_job_has_its_machine_below_it() -> None:
