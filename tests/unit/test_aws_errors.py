@@ -197,3 +197,10 @@ def test_every_remedy_can_be_said(code: str) -> None:
 def test_what_botocore_says_itself_comes_with_a_remedy(name: str) -> None:
     made = type(name, (Exception,), {})("no")
     assert failure(made, Errand("ec2:CreateFleet", "us-east-1")).remedy
+
+
+def test_what_only_the_account_can_read_stands_in_the_command_that_reads_it() -> None:
+    says = "You are not authorized. Encoded authorization failure message: QUJD"
+    error = refusal("UnauthorizedOperation", says, Errand("ec2:CreateFleet", "us-east-1"))
+    assert "QUJD" not in error.says
+    assert "--encoded-message QUJD`" in error.remedy

@@ -287,3 +287,51 @@ def test_a_machine_that_somebody_protects_is_told_with_the_command(aws: SmallAws
     aws.refusals["terminate_instances"] = refused("OperationNotPermitted")
     with pytest.raises(Denied, match="no-disable-api-termination"):
         provider.terminate(machine.id)
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+def test_a_stop_that_was_never_set_is_set_by_whoever_looks(aws: SmallAws) -> None:
+    def fault(service: str, verb: str, do: Any) -> Any:
+        if verb == "create_schedule":
+            raise Killed
+        return do()
+
+    aws.fault = fault
+    with pytest.raises(Killed):
+        a_provider(aws).launch(a_request())
+    aws.fault = None
+    (box,), after = aws.running, a_provider(aws)
+    after.machines()
+    ((_, _, name),) = aws.schedules
+    assert (
+        name == "rental-1"
+        and box.id in aws.schedules["us-east-1", f"cloudwhale-{OURS}", name]["Target"]["Input"]
+    )
+    aws.clock.advance_to(NOW + 5)
+    after.machines()
+    assert len(aws.words_of("create_schedule")) == 2  # looked at once
+
+
+def test_a_machine_without_a_stop_whose_time_is_over_is_ended_by_whoever_looks(
+    aws: SmallAws,
+) -> None:
+    a_provider(aws).launch(a_request())
+    aws.schedules.clear()
+    aws.clock.advance_to(NOW + 4000)
+    a_provider(aws).machines()
+    assert not aws.running
+
+
+def test_a_list_is_given_although_a_missing_stop_cannot_be_set(aws: SmallAws) -> None:
+    a_provider(aws).launch(a_request())
+    aws.schedules.clear()
+    aws.refusals["create_schedule"] = refused("ThrottlingException", status=429)
+    after = a_provider(aws)
+    assert [one.node for one in after.machines()] == ["rental-1"]
+    aws.refusals.clear()
+    aws.clock.advance_to(NOW + 5)
+    after.machines()
+    assert len(aws.schedules) == 1

@@ -37,6 +37,8 @@ MISMATCH = "IdempotentParameterMismatch"
 PERMITTED = "DryRunOperation"
 """The answer to a dry run of what would have been done."""
 GUARDED = "OperationNotPermitted"
+ENCODED = "Encoded authorization failure message:"
+"""What EC2 ends a refusal with that only the account may read; a kilobyte or two follow."""
 
 _ELSEWHERE = Reaction(NoCapacity)
 _QUOTA = Reaction(QuotaExceeded, "{quota}")
@@ -49,8 +51,7 @@ _AGAIN = Reaction(Unreachable, "It is asked again by itself.")
 _ALLOW = Reaction(
     Denied,
     "Allow {permission} to whoever runs cloudwhale (a launch also needs iam:PassRole on the role "
-    "of the instance profile and of the scheduler); `aws sts decode-authorization-message` reads "
-    "an encoded reason.",
+    "of the instance profile and of the scheduler).",
 )
 _CREDENTIALS = Reaction(
     Denied,
@@ -209,8 +210,12 @@ def refusal(code: str, says: str, errand: Errand, status: int = 400) -> Cloudwha
     known = reaction(code) or (_AGAIN if status >= 500 else _MISTAKE)
     if "iamInstanceProfile" in says:
         known = Reaction(Denied, "Check `instance_profile` of [clouds.aws]: `cloudwhale doctor`.")
-    sentence = f"{errand.permission} in {errand.region}: {says.rstrip('.')} ({code})"
-    return known.kind(sentence, known.remedy.format_map(errand._asdict()))
+    says, _, encoded = says.partition(ENCODED)
+    sentence = f"{errand.permission} in {errand.region}: {says.strip().rstrip('.')} ({code})"
+    remedy = known.remedy.format_map(errand._asdict())
+    if encoded:
+        remedy += f" `aws sts decode-authorization-message --encoded-message {encoded.strip()}`"
+    return known.kind(sentence, remedy)
 
 
 def failure(error: Exception, errand: Errand) -> CloudwhaleError:

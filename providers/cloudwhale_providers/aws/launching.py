@@ -107,20 +107,6 @@ class Launching:
         self._listing.changed()
         return made
 
-    def refused(self, region: str, type_name: str, market: str = "on-demand") -> str:
-        """Ask EC2 whether it would launch something of ours; return why not, or nothing."""
-        words: dict[str, Any] = {
-            "InstanceType": type_name, "MinCount": 1, "MaxCount": 1, "DryRun": True,
-            "ImageId": self._templates.image_id(region),
-        }  # fmt: skip
-        if market == "spot":
-            words["InstanceMarketOptions"] = {"MarketType": "spot"}
-        try:
-            self._account.calls.call(region, "ec2", "run_instances", **words)
-        except CloudwhaleError as error:
-            return "" if code_of(error) == errors.PERMITTED else error.says
-        return ""
-
     def _made(self, request: LaunchRequest, offer: Offer) -> Made:
         """Ask EC2 for the instance; once more where a thing of ours that it names was removed."""
         try:

@@ -138,17 +138,18 @@ class Listing:
         begun_at = self._account.clock.steady()
         regions = self._regions()
         wrong: list[CloudwhaleError] = []
+        known = dict(self._known)
         with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
             looks = {region: pool.submit(self._of_region, region) for region in regions}
             for region, look in looks.items():
                 try:
-                    self._known[region] = look.result()
+                    known[region] = look.result()
                 except CloudwhaleError as error:
                     wrong.append(error)
         self.is_whole = not wrong
         if wrong and len(wrong) == len(regions):
             raise wrong[0]
-        self._saw, self._begun_at = changes, begun_at
+        self._known, self._saw, self._begun_at = known, changes, begun_at
 
     def _of_region(self, region: str) -> tuple[Seen, ...]:
         return tuple(self._described(region, Filters=self._own(), MaxResults=1000))

@@ -81,9 +81,10 @@ class AwsProvider:
     def machines(self) -> Sequence[Machine]:
         """Return every machine of ours, newest first; those that ended for about an hour.
 
-        What ends machines that have ended is removed in passing.
+        In passing stops are set that are missing, and those removed whose machine has ended.
         """
         found = self._listing.all()
+        self._stopping.complete(found)
         self._stopping.forget(found)
         return [*self._known.unlisted(found), *(self._known.machine(one) for one in found)]
 

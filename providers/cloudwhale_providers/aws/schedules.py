@@ -17,7 +17,7 @@ from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.spi.errors import CloudwhaleError
 from cloudwhale_providers.aws import tags
 from cloudwhale_providers.aws.account import Account
-from cloudwhale_providers.aws.asking import code_of
+from cloudwhale_providers.aws.asking import code_of, listed
 
 TARGET = "arn:aws:scheduler:::aws-sdk:ec2:terminateInstances"
 MISSING, EXISTS = "ResourceNotFoundException", "ConflictException"
@@ -64,6 +64,19 @@ class Schedules:
                 raise
             return self.arm(region, node, machine, stop_at)
         return float(int(stop_at))
+
+    def names(self, region: str) -> frozenset[str]:
+        """Return what our schedules are called; raise Denied or Unreachable."""
+        rows = listed(
+            self._account.calls, region, "scheduler", "list_schedules", "Schedules",
+            GroupName=self.group, MaxResults=100,
+        )  # fmt: skip
+        try:
+            return frozenset(str(one["Name"]) for one in rows)
+        except CloudwhaleError as error:
+            if code_of(error) != MISSING:
+                raise
+            return frozenset()
 
     def remove(self, region: str, node: str) -> None:
         """Remove a stop; one that has fired, or never was, is removed."""

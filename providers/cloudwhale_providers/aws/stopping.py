@@ -13,7 +13,7 @@ from cloudwhale_providers.aws.asking import says_that_it_is_gone
 from cloudwhale_providers.aws.fleets import Made
 from cloudwhale_providers.aws.known import Known
 from cloudwhale_providers.aws.listing import Listing, Seen
-from cloudwhale_providers.aws.schedules import Schedules
+from cloudwhale_providers.aws.schedules import Schedules, name_of
 
 LOOKS_S: tuple[Seconds, ...] = (0.0, 0.1, 0.3, 0.6, 1.2)
 """Waits before looks at a machine that was just made: EC2's lists are late by a second or so.
@@ -40,6 +40,8 @@ class Stopping:
         self._schedules = Schedules(account)
         self._without: set[str] = set()
         """Nodes whose schedule was removed already."""
+        self._armed_nodes: set[str] = set()
+        """Nodes whose schedule is known to have been made."""
         self._lock = Lock()
 
     def armed(self, request: LaunchRequest, offer: Offer, made: Made) -> Machine:
@@ -104,6 +106,32 @@ class Stopping:
         self._known.ended(machine)
         self._listing.changed()
 
+    def complete(self, found: Sequence[Seen]) -> None:
+        """Set the stops that are missing: whoever launched may have died right after.
+
+        Looked at once for each machine, and until it is well; by its tag.
+        """
+        if not self._has_role:
+            return
+        with self._lock:
+            new = [one for one in found if one.is_alive and one.node not in self._armed_nodes]
+        for region in sorted({one.region for one in new}):
+            try:
+                self._complete(region, [one for one in new if one.region == region])
+            except CloudwhaleError:
+                continue  # the next list tries again
+
+    def _complete(self, region: str, some: Sequence[Seen]) -> None:
+        names = self._schedules.names(region)
+        for one in some:
+            if name_of(one.node) not in names and one.stop_at is not None:
+                if one.stop_at <= self._account.clock.now():
+                    self.terminate(one.id, one)
+                    continue
+                self._schedules.arm(region, one.node, one.id, one.stop_at)
+            with self._lock:
+                self._armed_nodes.add(one.node)
+
     def forget(self, found: Sequence[Seen]) -> None:
         """Remove the stops of machines that are seen to have ended; what fails, the next time."""
         if not self._has_role:
@@ -130,9 +158,12 @@ class Stopping:
         with self._lock:
             self._without.discard(request.node)
         try:
-            return self._schedules.arm(region, request.node, machine, stop_at)
+            in_force = self._schedules.arm(region, request.node, machine, stop_at)
         except CloudwhaleError as error:
             raise self._undone(region, machine, error) from error
+        with self._lock:
+            self._armed_nodes.add(request.node)
+        return in_force
 
     def _undone(self, region: str, machine: str, why: CloudwhaleError) -> CloudwhaleError:
         """End a machine without a stop; return what to say."""

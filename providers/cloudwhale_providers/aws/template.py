@@ -59,10 +59,6 @@ class Templates:
         with self._lock:
             self._made = {one for one in self._made if one[0] != region}
 
-    def image_id(self, region: str) -> str:
-        """Return the AMI of a region's machines; raise Denied where there is none."""
-        return self._images.image(region).id
-
     def disks(self, region: str, request: LaunchRequest) -> list[dict[str, Any]]:
         """Return the disk of one machine, as large as its jobs ask for."""
         image = self._images.image(region)
