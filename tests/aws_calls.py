@@ -1,6 +1,10 @@
-"""AWS as a table of answers, for tests of what is made of them."""
+"""AWS as a table of answers, for tests of what is made of them.
+
+What is asked is held against botocore's own models: a word that AWS does not know fails here.
+"""
 
 from collections.abc import Mapping
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -15,6 +19,22 @@ def refused(code: str, says: str = "no", status: int = 400) -> CloudwhaleError:
     error = refusal(code, says, Errand("ec2:Verb", "us-east-1"), status)
     error.__cause__ = cause
     return error
+
+
+@cache
+def _operations(service: str) -> Mapping[str, Any]:
+    """Return the operations of a service by the names that boto3 gives them."""
+    model: Any = import_module("botocore.session").get_session().get_service_model(service)
+    snake: Any = import_module("botocore").xform_name
+    return {snake(name): model.operation_model(name) for name in model.operation_names}
+
+
+def must_be_known(service: str, verb: str, words: Mapping[str, Any]) -> None:
+    """Fail for a verb or a word that AWS does not know."""
+    shape = _operations(service)[verb].input_shape
+    validator: Any = import_module("botocore.validate").ParamValidator()
+    report = validator.validate(dict(words), shape)
+    assert not report.has_errors(), f"{service} {verb}: {report.generate_report()}"
 
 
 class FakeCalls:
@@ -34,6 +54,7 @@ class FakeCalls:
 
     def call(self, region: str, service: str, verb: str, **words: Any) -> Mapping[str, Any]:
         """See Calls."""
+        must_be_known(service, verb, words)
         self.asked.append((region, verb, words))
         answer = self._answers.get(verb, {})
         answer = answer(region, words) if callable(answer) else answer

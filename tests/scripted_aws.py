@@ -105,15 +105,17 @@ class ScriptedAws:
         try:
             yield f"http://127.0.0.1:{server.server_address[1]}"
         finally:
-            server.shutdown()
-            server.hang_up()
-            server.server_close()
+            server.stop()
             thread.join()
 
-    def forget(self) -> None:
-        """Let moto answer everything again, for an account that is empty."""
+    def unscript(self) -> None:
+        """Let moto answer everything again."""
         self._scripts.clear()
         self.asked.clear()
+
+    def forget(self) -> None:
+        """Empty the account: moto reads its catalogues anew then, which takes seconds."""
+        self.unscript()
         self._moto.answer(Asked("POST", "/moto-api/reset", {}, b""))
 
     def script(self, answers: Scripted) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from cloudwhale.spi.errors import CloudwhaleError, Denied
 from cloudwhale.spi.prices import Market
-from cloudwhale_providers.aws import errors, quotas, tags
+from cloudwhale_providers.aws import quotas, tags
 from cloudwhale_providers.aws.account import Account
 from cloudwhale_providers.aws.asking import Calls, code_of
 from cloudwhale_providers.aws.images import Images
@@ -13,6 +13,8 @@ from cloudwhale_providers.aws.rows import HERE, Found, failed
 
 SETTING_SUBNETS = "or name `subnets` in [clouds.aws]"
 PASS_ROLE = "iam:PassRole"
+PERMITTED = "DryRunOperation"
+"""EC2's answer to a dry run of what it would have done."""
 TYPE = "m6i.large"
 """Every region has it, and a dry run asks for none that is scarce."""
 
@@ -142,7 +144,7 @@ def launches(account: Account, region: str, ami: str) -> Found:
         account.calls.call(region, "ec2", "run_instances", **_dry(account, region, ami))
     except CloudwhaleError as error:
         code = code_of(error)
-        if code == errors.PERMITTED:
+        if code == PERMITTED:
             return Found("ok", "machines may be launched")
         if code == "UnauthorizedOperation":
             return Found(

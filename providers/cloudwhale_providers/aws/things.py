@@ -36,22 +36,28 @@ class Kind:
         if self.has_tag_filter:
             filters.append({"Name": "tag-key", "Values": [tag]})
         for one in self._described(calls, region, Filters=filters, **self.words):
-            if tag in tags_of(one):
+            if tag in tags_of(one) and not _is_over(one):
                 yield one
 
     def again(self, calls: Calls, region: str, name: str) -> Thing | None:
         """Return one by id; None when it is gone; raise Denied or Unreachable."""
         words: dict[str, Any] = {self.ids: [name]}
         try:
-            return next(self._described(calls, region, **words), None)
+            found = next(self._described(calls, region, **words), None)
         except CloudwhaleError as error:
             if says_that_it_is_gone(error):
                 return None
             raise
+        return None if found is None or _is_over(found) else found
 
     def _described(self, calls: Calls, region: str, **words: Any) -> Iterator[Thing]:
         for one in listed(calls, region, "ec2", self.verb, self.key, **words):
             yield from one["Instances"] if self.key == "Reservations" else (one,)
+
+
+def _is_over(one: Thing) -> bool:
+    """Say whether a fleet asks for nothing any more, also where filters are not kept to."""
+    return one.get("Type") == "instant" or str(one.get("FleetState", "")).startswith("deleted")
 
 
 def _delete(verb: str, word: str, id_key: str) -> Remove:
@@ -124,6 +130,7 @@ KINDS: tuple[Kind, ...] = (
         "template", "describe_launch_templates", "LaunchTemplates", "LaunchTemplateId",
         "LaunchTemplateIds",
         _delete("delete_launch_template", "LaunchTemplateId", "LaunchTemplateId"), "CreateTime",
+        words={"MaxResults": 200},
     ),
     Kind(
         "security group", "describe_security_groups", "SecurityGroups", "GroupId", "GroupIds",
