@@ -32,6 +32,14 @@ def run(
         bool, typer.Option("--new", help="Submit again though the same run is unfinished.")
     ] = False,
     no_checkpoint_ok: NoCheckpointOk = False,
+    keep_on_failure: Annotated[
+        str | None,
+        typer.Option(
+            "--keep-on-failure",
+            metavar="TIME",
+            help="When a job fails on a rented machine, keep that so long, to look.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Submit, show the plan, ask, follow, print the receipt.
@@ -45,7 +53,9 @@ def run(
     """
     from cloudwhale.cli.running import run as do
 
-    wishes = Wishes(budget, tuple(env or ()), tuple(args or ()), no_checkpoint_ok)
+    wishes = Wishes(
+        budget, tuple(env or ()), tuple(args or ()), no_checkpoint_ok, keep_on_failure
+    )  # fmt: skip
     raise typer.Exit(do(RunOptions(file, wishes, yes=yes, new=new, as_json=as_json)))
 
 

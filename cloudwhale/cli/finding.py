@@ -40,7 +40,7 @@ def named_jobs(store: Store, words: Sequence[str]) -> Named:
     living: dict[str, Job] = {}
     ended: dict[str, Job] = {}
     for word in words:
-        found = _all_named(store, word)
+        found = all_named(store, word)
         if not found:
             raise _no_job(store, word)
         live = [job for job in found if not job.ended]
@@ -58,7 +58,8 @@ def ended_words(job: Job) -> str:
     return f"{job.id} has ended already: it was {job.state}"
 
 
-def _all_named(store: Store, word: str) -> Sequence[Job]:
+def all_named(store: Store, word: str) -> Sequence[Job]:
+    """Return every job that a word means, newest first; of a run all its jobs."""
     found = store.jobs(JobQuery(names_or_ids=(word,)))
     return found or store.jobs(JobQuery(run=word))
 

@@ -5,9 +5,17 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from cloudwhale.model import event as e
+from cloudwhale.model.job import Job, JobState
 from cloudwhale.model.rental import Rental, RentalState
 from cloudwhale.model.units import Instant, MicroUsd, Seconds
-from cloudwhale.reporting.rented import lid_words, moved_words, noted_words, spent_so_far
+from cloudwhale.planning.kept import kept_for, still_kept
+from cloudwhale.reporting.rented import (
+    kept_words,
+    lid_words,
+    moved_words,
+    noted_words,
+    spent_so_far,
+)
 
 Weight = Literal["plain", "warn", "bad"]
 """How much a sentence matters."""
@@ -50,8 +58,21 @@ class Fleet:
             case _:
                 return []
 
+    def ended(self, job: Job, at: Instant) -> list[Said]:
+        """Take in how a job has ended; return what its machine is kept for, if it is."""
+        rental = None if job.placement is None else self.rentals.get(job.placement.node)
+        if rental is None or job.state is not JobState.FAILED:
+            return []
+        now = kept_for(rental, job, at)
+        if now is rental:
+            return []
+        self.rentals[rental.id] = now
+        return [Said(rental.id, kept_words(now, job, at), at, "warn")]
+
     def _moved(self, rental: Rental, at: Instant) -> Iterable[Said]:
         before = self.rentals.get(rental.id)
+        if before is not None:
+            rental = still_kept(before, rental)
         self.rentals[rental.id] = rental
         says = moved_words(before, rental, at)
         if says is not None:

@@ -207,7 +207,10 @@ class Follower:
         elif isinstance(event, e.Placed):
             self._open_reader(job)
         self._view.told(job, event)
-        self._scene.bringing.ended(job)
+        if job.ended:
+            self._scene.bringing.ended(job)
+            for said in self._scene.fleet.ended(job, event.at):
+                self._view.rented(said)
 
     def _is_over(self) -> bool:
         """Say whether all jobs have ended or are parked, with results here and machines back."""

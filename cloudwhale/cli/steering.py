@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from cloudwhale.cli.exits import Exit, NotFound
-from cloudwhale.cli.finding import Named, ended_words, named_jobs
+from cloudwhale.cli.finding import Named, all_named, ended_words, named_jobs
 from cloudwhale.cli.holders import say_who_works
 from cloudwhale.cli.looking import desk_here
 from cloudwhale.cli.output import emit, say
@@ -18,8 +18,35 @@ Asks = Callable[[Instant, str, str], e.Event]
 
 
 def cancel(words: Sequence[str], as_json: bool) -> int:
-    """Ask for jobs to be stopped and forgotten."""
-    return _ask(words, as_json, "cancel", _cancel)
+    """Ask for jobs to be stopped and forgotten; machines kept for failed ones to be given back."""
+    with desk_here() as desk:
+        kept = _kept_for(desk, words)
+        if not kept:
+            return _append(desk, named_jobs(desk.store, words), as_json, "cancel", _cancel)
+        now = desk.clock.now()
+        desk.store.append([_cancel(now, job, desk.settings.user) for job in kept])
+        for job, machine in kept.items():
+            say(f"asked for {machine} to be given back, which was kept for {job}", sys.stderr)
+        others = [word for word in words if not _has_ended(desk, word)]
+        if others:
+            return _append(desk, named_jobs(desk.store, others), as_json, "cancel", _cancel)
+        if as_json:
+            emit({"asked": "cancel", "jobs": [{"id": job, "state": "failed"} for job in kept]})
+        return Exit.DONE
+
+
+def _kept_for(desk: Desk, words: Sequence[str]) -> dict[str, str]:
+    """Return the failed jobs among those named that a machine is kept for, each with that."""
+    machines = {rental.kept_for: rental.id for rental in desk.store.rentals() if rental.kept_for}
+    if not machines:
+        return {}
+    named = [job.id for word in words for job in all_named(desk.store, word)]
+    return {job: machines[job] for job in named if job in machines}
+
+
+def _has_ended(desk: Desk, word: str) -> bool:
+    found = all_named(desk.store, word)
+    return bool(found) and all(job.ended for job in found)
 
 
 def pause(words: Sequence[str], as_json: bool) -> int:

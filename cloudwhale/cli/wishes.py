@@ -19,10 +19,13 @@ class Wishes:
     env: tuple[str, ...] = ()
     args: tuple[str, ...] = ()
     no_checkpoint_ok: bool = False
+    keep_on_failure: str | None = None
 
     def overrides(self) -> "Overrides":
         """Return them as values; raise WrongUsage for what cannot be one."""
-        from cloudwhale.control.intake import Overrides, budget_flag, env_flag
+        from cloudwhale.control.intake import Overrides, budget_flag, env_flag, time_flag
+
+        keep = self.keep_on_failure
 
         try:
             return Overrides(
@@ -30,6 +33,7 @@ class Wishes:
                 env=env_flag(self.env),
                 args=self.args,
                 no_checkpoint_ok=self.no_checkpoint_ok,
+                keep_on_failure_s=None if keep is None else time_flag("--keep-on-failure", keep),
             )
         except SpecError as error:
             raise WrongUsage(error.says, error.remedy) from error

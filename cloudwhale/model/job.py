@@ -131,6 +131,8 @@ class JobSpec(Value):
     notify: NotifyRule = NotifyRule()
     speeds: dict[str, float] = {}
     value_of_time_usd_h: float | None = None
+    keep_on_failure_s: Seconds | None = None
+    """When it fails on a rented machine, that stays so long for a person to look."""
 
     @cached_property
     def demand(self) -> str:

@@ -84,6 +84,10 @@ class Rental(Value):
     """
     told: Lease | None = None
     """The newest lease that its agent was told of; None: that of its launch."""
+    kept_until: Instant = 0.0
+    """So long it stays though nothing runs there: a job has failed, and a person may look."""
+    kept_for: str = ""
+    """Id of that job."""
     held_s: dict[str, float] = {}
     """Seconds that each job has held a place there, times the part of the machine that it took."""
 

@@ -209,7 +209,10 @@ class _Keeping:
     def _ready(self) -> Iterator[p.Step]:
         placed = list(self._placed())
         yield from placed
-        if not self.here and not placed and (waits_s := self._waits_s()) > self._idles_s():
+        kept_until = min(self.rental.kept_until, self._acts_at([]))
+        if not self.here and not placed and self.now < kept_until:
+            self.look_again_at = earliest(self.look_again_at, kept_until)
+        elif not self.here and not placed and (waits_s := self._waits_s()) > self._idles_s():
             self.expected = []
             yield self._return(
                 Code.RETURNED, f"nobody runs there, and nobody may start for {waits_s:.0f} s"

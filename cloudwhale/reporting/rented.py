@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 
 from cloudwhale.model import event as e
+from cloudwhale.model.job import Job
 from cloudwhale.model.offer import Offer
 from cloudwhale.model.reason import Code
 from cloudwhale.model.rental import ON_ITS_WAY, Rental, RentalState
@@ -110,6 +111,16 @@ def _returned(rental: Rental) -> str:
     return f"is back, {small(rental.spent)} for {span(max(0.0, until - since))}"
 
 
+def kept_words(rental: Rental, job: Job, now: Instant) -> str:
+    """Say that a machine stays because a job has failed there, and how to look at it."""
+    folder = f"nodes/{rental.node}/attempts/{job.id}/{job.attempt}/work"
+    return (
+        f"is kept until {hour(rental.kept_until, now)} to be looked at, as {job.id} has failed: "
+        f"its folder is {folder} in the agent's home on {rental.machine or rental.id}, its output "
+        f"`cloudwhale logs {job.id}`; `cloudwhale cancel {job.id}` gives the machine back"
+    )
+
+
 def machine_words(rental: Rental, now: Instant) -> str:
     """Say what a machine is and how far it has come, for a row of its own."""
     what = rental.offer if rental.taken is None else offer_words(rental.taken)
@@ -118,6 +129,8 @@ def machine_words(rental: Rental, now: Instant) -> str:
         boot_s = 0.0 if rental.taken is None else rental.taken.boot_s
         usual = f" of about {span(boot_s)}" if boot_s else ""
         return f"{span(max(0.0, now - since))}{usual}  {what}"
+    if rental.kept_until > now and rental.state is RentalState.READY:
+        return f"kept for {rental.kept_for} until {hour(rental.kept_until, now)}  {what}"
     return f"until {hour(rental.lease.away_until, now)}  {what}"
 
 

@@ -84,7 +84,9 @@ def read_jobs(path: Path, *, now: Instant, overrides: Overrides | None = None) -
 
 
 def _digest(body: bytes, overrides: Overrides) -> str:
-    said = json.dumps(overrides.model_dump(mode="json"), sort_keys=True)
+    # A flag that is newer than a run must not tell the same command from it when it is not given.
+    newer = {"keep_on_failure_s"} if overrides.keep_on_failure_s is None else set[str]()
+    said = json.dumps(overrides.model_dump(mode="json", exclude=newer), sort_keys=True)
     return hashlib.sha256(b"%d\n%s%s" % (len(body), body, said.encode())).hexdigest()
 
 

@@ -5,8 +5,8 @@ from typing import TypeVar
 
 from cloudwhale.control.intake import words
 from cloudwhale.control.intake.unfit import Unfit, shown
-from cloudwhale.control.intake.units import money
-from cloudwhale.model.units import MicroUsd
+from cloudwhale.control.intake.units import money, some_time
+from cloudwhale.model.units import MicroUsd, Seconds
 
 T = TypeVar("T")
 
@@ -14,6 +14,11 @@ T = TypeVar("T")
 def budget_flag(text: str) -> MicroUsd:
     """Return the bound of `--budget 50`; raise SpecError when it is not one."""
     return _flag("--budget", money, text)
+
+
+def time_flag(name: str, text: str) -> Seconds:
+    """Return the length of an option like `--keep-on-failure 30m`; raise SpecError for another."""
+    return _flag(name, some_time, text)
 
 
 def env_flag(settings: Iterable[str]) -> dict[str, str]:

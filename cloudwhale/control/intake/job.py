@@ -30,6 +30,8 @@ class Overrides(Value):
     """Take spot jobs of more than an hour that save nothing."""
     market: Market | None = None
     deadline: Instant | None = None
+    keep_on_failure_s: Seconds | None = None
+    """Goes before what a job says itself."""
 
 
 def job(section: Section, reading: Reading, overrides: Overrides) -> tuple[JobSpec, ...]:
@@ -78,6 +80,8 @@ def overridden(spec: JobSpec, overrides: Overrides) -> JobSpec:
         changes["market"] = overrides.market
     if overrides.deadline is not None:
         changes["deadline"] = overrides.deadline
+    if overrides.keep_on_failure_s is not None:
+        changes["keep_on_failure_s"] = overrides.keep_on_failure_s
     return spec.but(**changes) if changes else spec
 
 

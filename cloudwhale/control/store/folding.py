@@ -12,7 +12,7 @@ from cloudwhale.model.rental import Rental, RentalState
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import Instant, MicroUsd, Seconds
 from cloudwhale.model.world import Account, Use
-from cloudwhale.planning import cached, ledger, lifecycle, occupying, payers, use
+from cloudwhale.planning import cached, kept, ledger, lifecycle, occupying, payers, use
 from cloudwhale.spi.errors import IllegalTransition
 
 Family = tuple[str, str]
@@ -176,6 +176,7 @@ class Draft:
             raise IllegalTransition(f"{type(event).__name__} of job {event.job}: nobody knows it")
         new = lifecycle.apply(old, event)
         if new is old:
+            self._let_go(old, event)
             return
         self.jobs.put(new.id, new)
         if old.state in HOLDS_A_PLACE and new.state not in HOLDS_A_PLACE:
@@ -203,7 +204,18 @@ class Draft:
             return
         held_s = occupying.held_s(old, new, rental, at)
         before_s = rental.held_s.get(old.id, 0.0)
-        self.rentals.put(rental.id, rental.but(held_s=rental.held_s | {old.id: before_s + held_s}))
+        now = rental.but(held_s=rental.held_s | {old.id: before_s + held_s})
+        if new.state is JobState.FAILED:
+            now = kept.kept_for(now, new, at)
+        self.rentals.put(rental.id, now)
+
+    def _let_go(self, ended: Job, event: e.OfJob) -> None:
+        """Who cancels a job that has failed wants its machine no longer."""
+        place = ended.placement
+        if isinstance(event, e.CancelAsked) and place is not None:
+            rental = self.rentals.get(place.node)
+            if rental is not None and rental.kept_for == ended.id:
+                self.rentals.put(rental.id, kept.let_go(rental, ended.id))
 
     def _leave_behind(self, started: Job) -> None:
         """Remember on a job's node what the next one like it will find there."""
@@ -271,7 +283,9 @@ class Draft:
         old = self.rentals.get(event.rental.id)
         new = lifecycle.moved(old, event.rental)
         # Who decides or reports what becomes of a machine may not know yet who has left it.
-        self.rentals.put(new.id, new if old is None else new.but(held_s=old.held_s))
+        if old is not None:
+            new = kept.still_kept(old, new.but(held_s=old.held_s))
+        self.rentals.put(new.id, new)
 
     # -- nodes ---------------------------------------------------------------------------
 
