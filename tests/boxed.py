@@ -3,7 +3,7 @@
 import re
 import threading
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -164,11 +164,15 @@ def coded(text: str) -> str:
 
 
 @contextmanager
-def a_box(weather: Weather | None = None, folder: Path | None = None) -> Iterator[Box]:
+def a_box(
+    weather: Weather | None = None,
+    folder: Path | None = None,
+    real: Callable[[float], float] = lambda for_s: for_s,
+) -> Iterator[Box]:
     """Give a cloud; every thread of it has ended afterwards."""
     before = set(threading.enumerate())
     clock = SteppedClock(NOON)
-    endpoint = Endpoint(clock, weather, folder=folder)
+    endpoint = Endpoint(clock, weather, folder=folder, real=real)
     box = Box(endpoint, clock)
     endpoint.on_started = lambda one: box.heard.append(("started", one.id))
     endpoint.on_ended = lambda one: box.heard.append(("ended", one.id))

@@ -112,6 +112,9 @@ def add_parameters(region: str) -> None:
 
 def add_roles(has_spot_role: bool) -> None:
     """Put the roles of machines, of their stops and of spot into the account."""
+    from moto.iam import models
+
+    models.SERVICE_NAME_CONVERSION["spot"] = "EC2Spot"  # moto does not know how EC2 calls it
     iam = _iam()
     _role(iam, MACHINE_ROLE, "ec2.amazonaws.com")
     _role(iam, SCHEDULER_ROLE, "scheduler.amazonaws.com")

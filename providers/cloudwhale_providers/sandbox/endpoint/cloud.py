@@ -13,7 +13,7 @@ from cloudwhale_providers.sandbox.endpoint.moto_cloud import MotoCloud
 from cloudwhale_providers.sandbox.endpoint.query import Query
 from cloudwhale_providers.sandbox.endpoint.quotas import Quotas
 from cloudwhale_providers.sandbox.endpoint.refused import Refused
-from cloudwhale_providers.sandbox.endpoint.regions import Region
+from cloudwhale_providers.sandbox.endpoint.regions import Region, is_region
 from cloudwhale_providers.sandbox.endpoint.room import Room, Stock
 from cloudwhale_providers.sandbox.endpoint.schedules import Schedules
 from cloudwhale_providers.sandbox.endpoint.tokens import Tokens
@@ -103,7 +103,7 @@ class Services:
         return self._moto
 
     def _region(self, name: str) -> Region:
-        if name in self._weather.closed_regions:
+        if name in self._weather.closed_regions or not is_region(name):
             says = "AWS was not able to validate the provided access credentials"
             raise Refused("AuthFailure", says, 401)
         found = self._regions.get(name)

@@ -10,6 +10,7 @@ from pathlib import Path
 from cloudwhale.model.units import Instant, MicroUsd, Seconds
 from cloudwhale.spi.clock import Clock
 from cloudwhale.spi.prices import Market
+from cloudwhale_providers.sandbox.endpoint import s3_api, schedules
 from cloudwhale_providers.sandbox.endpoint.cloud import WARM, Services
 from cloudwhale_providers.sandbox.endpoint.estate import ITSELF, Record
 from cloudwhale_providers.sandbox.endpoint.faults import Fault, Faults, Kind
@@ -18,7 +19,7 @@ from cloudwhale_providers.sandbox.endpoint.messages import Answer, Asked
 from cloudwhale_providers.sandbox.endpoint.moto_cloud import check_installed, moto_time
 from cloudwhale_providers.sandbox.endpoint.objects import Objects
 from cloudwhale_providers.sandbox.endpoint.refused import REFUSED_KEYS, Refused, written
-from cloudwhale_providers.sandbox.endpoint.s3_api import S3, action_of
+from cloudwhale_providers.sandbox.endpoint.s3_api import S3
 from cloudwhale_providers.sandbox.endpoint.weather_values import NOTICE_S, Weather
 from cloudwhale_providers.sandbox.endpoint.web import Server
 
@@ -29,6 +30,11 @@ BUCKET = "cloudwhale-sandbox"
 MIB = 1024 * 1024
 
 Told = Callable[[Instance], None]
+ACTIONS: Mapping[str, Callable[[Asked], str]] = {
+    "s3": s3_api.action_of,
+    "scheduler": schedules.action_of,
+}
+"""How requests are called whose method and path alone say what they are."""
 ALONE = threading.Lock()
 """Moto's models belong to the process, so one endpoint at a time has them."""
 
@@ -188,7 +194,7 @@ class Endpoint:
         try:
             if key and self._weather.access_key not in ("", key):
                 raise REFUSED_KEYS.get(service, REFUSED_KEYS[""])
-            action = action_of(asked) if is_s3 else asked.action
+            action = ACTIONS.get(service, _action)(asked)
             return self._faults.met(service, action, lambda: self._done(service, asked))
         except Refused as refused:
             return written(service, refused)
@@ -224,6 +230,10 @@ def _newest(record: Record) -> Instance:
     if tags != record.instance.tags:
         record.instance = replace(record.instance, tags=tags)
     return record.instance
+
+
+def _action(asked: Asked) -> str:
+    return asked.action
 
 
 def _nobody(instance: Instance) -> None:

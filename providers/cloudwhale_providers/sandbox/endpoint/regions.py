@@ -75,6 +75,13 @@ class Region:
         return template, template.get_version(version)
 
 
+def is_region(name: str) -> bool:
+    """Say whether there is such a region of EC2."""
+    from moto.backends import get_backend
+
+    return name in get_backend("ec2")[ACCOUNT]
+
+
 @cache
 def vcpus(type_name: str) -> int:
     """Return how many vCPUs a type has; 0 for one that is unknown."""

@@ -8,6 +8,7 @@ from urllib.parse import unquote
 from xml.sax.saxutils import escape
 
 from cloudwhale.model.units import Instant
+from cloudwhale_providers.sandbox.endpoint.account import ACCOUNT
 from cloudwhale_providers.sandbox.endpoint.messages import Answer, Asked
 from cloudwhale_providers.sandbox.endpoint.objects import New, Objects, Stored
 from cloudwhale_providers.sandbox.endpoint.refused import Refused
@@ -49,7 +50,8 @@ class S3:
         self._count(asked, bucket, key)
         if not bucket:
             return self._buckets()
-        if bucket in self._foreign:
+        owner = asked.headers.get("x-amz-expected-bucket-owner", ACCOUNT)
+        if bucket in self._foreign or (owner != ACCOUNT and bucket):
             raise Refused("AccessDenied", "Access Denied", 403)
         if not key:
             return self._of_bucket(asked, bucket)

@@ -44,7 +44,7 @@ def iso(at: Instant) -> str:
 def given(asked: Asked, stored: Stored) -> Answer:
     """Return an object, or the part that is asked for; raise Refused."""
     headers = {
-        "Content-Type": "binary/octet-stream",
+        "content-type": "binary/octet-stream",
         **stored.headers,
         "ETag": stored.etag,
         "Last-Modified": formatdate(int(stored.at), usegmt=True),

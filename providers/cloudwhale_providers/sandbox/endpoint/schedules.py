@@ -38,6 +38,18 @@ OTHERWISE: Mapping[str, Any] = {
 RETRIED = {"MaximumEventAgeInSeconds": 86400, "MaximumRetryAttempts": 185}
 
 
+VERBS = {"POST": "Create", "PUT": "Update", "GET": "Get", "DELETE": "Delete"}
+
+
+def action_of(asked: Asked) -> str:
+    """Return what the service calls a request: `CreateSchedule`, `ListScheduleGroups`."""
+    kind, _, name = asked.target.partition("?")[0].lstrip("/").partition("/")
+    if kind == "tags":
+        return "ListTagsForResource"
+    what = "ScheduleGroup" if kind == "schedule-groups" else "Schedule"
+    return f"{VERBS.get(asked.method, asked.method)}{what}" if name else f"List{what}s"
+
+
 @dataclass(slots=True)
 class Schedule:
     """One schedule."""
