@@ -119,13 +119,30 @@ def _ended(box: Box, told: Standing) -> None:
     except ProcessLookupError:
         return
     waited_s = 0.0
-    while box.sandbox.standing(box.folder) is not None:
+    while box.sandbox.standing(box.folder) is not None or _lives(told.pid):
         if waited_s >= ENDS_WITHIN_S:
             raise Unreachable(
                 f"the sandbox, process {told.pid}, does not end", f"Look into {box.folder}."
             )
         pause(LOOK_EVERY_S)
         waited_s += LOOK_EVERY_S
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return not _is_zombie(pid)
+
+
+def _is_zombie(pid: int) -> bool:
+    """Say whether whoever started it has not collected it yet."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except OSError:
+        return False
+    return text[text.rfind(")") + 2 :][:1] == "Z"
 
 
 def _box() -> Box:

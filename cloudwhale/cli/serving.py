@@ -23,7 +23,8 @@ def controller(until_empty: bool) -> int:
     """Work until told to end, or until nothing is left to do."""
     settings = settings_here(starts=True)
     must_reach(settings)
-    logging.basicConfig(format="%(asctime)s %(message)s", level=logging.INFO)
+    logging.basicConfig(format="%(asctime)s %(message)s", level=logging.WARNING)
+    logging.getLogger("cloudwhale").setLevel(logging.INFO)
     host = ControllerHost(settings)
     with Interrupts() as interrupts:
         try:

@@ -141,5 +141,6 @@ def _spawned(box: Box, script: str) -> "subprocess.Popen[bytes]":
             stdout=log,
             stderr=log,
             env=outside,
+            cwd=box.folder,
             start_new_session=True,
         )

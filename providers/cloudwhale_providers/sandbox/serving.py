@@ -1,5 +1,6 @@
 """Is the cloud: its API, its weather, its machines and its meter, until nobody needs it."""
 
+import os
 import signal
 import sys
 import threading
@@ -33,11 +34,14 @@ def serve(folder: Path, script: Path | None, clock: Clock, idle_s: Seconds = IDL
     Raise SpecError for a script that is wrong, Denied without moto, OSError.
     """
     told = Script() if script is None else read(script)
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        del os.environ[name]  # the cloud's own code would look for its user's account
     folder.mkdir(parents=True, exist_ok=True)
     lock = record.Lock(folder)
     if not lock.take():
         print("another process is this sandbox already", file=sys.stderr)
         return 0
+    record.forget(folder)  # of an earlier one that was killed
     with ExitStack() as stack:
         stack.callback(lock.leave)
         stack.callback(record.forget, folder)
