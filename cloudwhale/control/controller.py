@@ -151,7 +151,8 @@ class Controller:
     def _look(self, now: Instant, *, rung: bool | Collection[str]) -> None:
         self._save()
         world = self._store.world(now)
-        reading, hired = Reading(world, now), Hired(world, now)
+        reading = Reading(world, now, self._dealings.was_rented)
+        hired = Hired(world, now)
         for result in self._effects.done(now):
             self._unsaved += self._dealings.heard(result, hired, now)
             self._unsaved += self._came(result, world, reading, now)
@@ -169,13 +170,14 @@ class Controller:
             self._effects.start(look, now)
 
     def _answer(self, strangers: Mapping[str, str], now: Instant) -> None:
-        """Tell the agents of removed nodes to leave; ask the others who they are.
+        """Tell agents of removed nodes and returned machines to leave; ask others who they are.
 
         An agent that joined long ago is not known when the database was begun anew since.
         """
         for node, agent in strangers.items():
             told = self._store.events(node)
-            if any(isinstance(one.event, e.NodeRemoved) for one in told):
+            is_removed = any(isinstance(one.event, e.NodeRemoved) for one in told)
+            if is_removed or self._dealings.was_rented(node):
                 answer = self._executor.leave(node, self.epoch, now, agent)
             else:
                 answer = self._executor.introduce(node, self.epoch, now)

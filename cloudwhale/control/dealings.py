@@ -137,13 +137,12 @@ class Dealings:
         for found in came:
             effects += self._sweeping.removals(found, rentals, now)
         boxes, self._boxes = self._boxes, frozenset()
-        left = sorted(name for name in boxes if self._is_past(name, world))
+        known = {*world.rentals, *world.nodes}
+        left = sorted(name for name in boxes if name not in known and self.was_rented(name))
         return [*effects, *(self._sweeping.tidied(name) for name in left)]
 
-    def _is_past(self, name: str, world: World) -> bool:
-        """Say whether a mailbox is of a machine that was rented and is paid for."""
-        if name in world.rentals or name in world.nodes:
-            return False
+    def was_rented(self, name: str) -> bool:
+        """Say whether a name is of a machine that was rented, and is given back and paid for."""
         changes = [one.event for one in self._story(name)]
         states = [one.rental.state for one in changes if isinstance(one, e.RentalChanged)]
         return bool(states) and states[-1] is RentalState.RETURNED

@@ -1,6 +1,6 @@
 """Turns what an agent said into events, with the job as it is known now."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import cast
 
@@ -38,7 +38,11 @@ class Notice:
 class Reading:
     """Events from reports, each seen with what the earlier ones of the same breath changed."""
 
-    def __init__(self, world: World, now: Instant) -> None:
+    def __init__(
+        self, world: World, now: Instant, was_rented: Callable[[str], bool] = lambda name: False
+    ) -> None:
+        """`was_rented`: whether a node that is not known is of a machine that was given back."""
+        self._was_rented = was_rented
         self._jobs = dict(world.jobs)
         self._nodes = dict(world.nodes)
         self._gone = {
@@ -106,6 +110,9 @@ class Reading:
         if isinstance(report, d.Joined):
             self.strangers.pop(node, None)
             if node in self._gone:
+                return
+            if node not in self._rented and node not in self._nodes and self._was_rented(node):
+                self.strangers[node] = report.agent  # nobody pays for it: it is to end itself
                 return
             yield self._joined(node, report)
             yield from self._unnamed(node, report)

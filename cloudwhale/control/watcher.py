@@ -22,6 +22,7 @@ from cloudwhale.spi.provider import Machine, Provider
 
 READ_EVERY_S: Seconds = 1.0  # where no folder notification wakes us
 LOOK_EVERY_S: Seconds = 1.0  # whether the agents that we start ourselves are alive
+LIST_EVERY_S: Seconds = 10.0  # a cloud's list of machines: a request per region, and its throttle
 READ_AT_ONCE = 200  # documents read in one go, so that a backlog does not hold up a tick
 KEEP_READ = 500  # read documents kept for a person who looks for what happened
 NOTE_READ_AFTER_S: Seconds = 300.0  # how long reading only heartbeats goes unrecorded
@@ -37,6 +38,8 @@ class Pace:
     """How often providers are asked what they offer."""
     find_every_s: Seconds = FIND_EVERY_S
     """How soon an agent that has come by itself is found."""
+    list_every_s: Seconds = LIST_EVERY_S
+    """How often clouds are asked for their machines; owned ones are looked at more often."""
     inboxes: Cadence | None = None
     """How often inboxes are read, where that depends on who is awaited; None: `read_every_s`."""
 
@@ -92,7 +95,8 @@ class Watcher:
         """When each inbox was last read to its end."""
         self._alive: dict[str, bool] = {}
         self._measured: dict[str, Measured] = {}
-        self._looked_at: Instant | None = None
+        self._looked_at: dict[str, Instant] = {}
+        """When each provider was asked for its machines."""
         self._inboxes = Inboxes(pace.inboxes or Cadence(pace.read_every_s))
         self._unseen = {Key("look", name) for name in providers}
         """Looks that nothing may be judged before."""
@@ -120,7 +124,7 @@ class Watcher:
 
     def look_soon(self) -> None:
         """Look at every provider at the next chance: something is said to have changed there."""
-        self._looked_at = None
+        self._looked_at = {}
         self.offers.ask_soon()
 
     def looks(
@@ -141,9 +145,10 @@ class Watcher:
         if self.is_informed:  # so that the names of providers' machines are known
             arrivals = self._arrivals.look({*known, *awaited, *self._alive}, now)
             effects += [] if arrivals is None else [arrivals]
-        if self._is_over(self._looked_at, self._pace.look_every_s, now):
-            self._looked_at = now
-            effects += [self._look(name) for name in self._providers]
+        for name in self._providers:
+            if self._is_over(self._looked_at.get(name), self._look_every_s(name), now):
+                self._looked_at[name] = now
+                effects.append(self._look(name))
         return effects + self.offers.looks(now)
 
     def _reads(
@@ -163,13 +168,13 @@ class Watcher:
 
     def next_look_at(self) -> Instant | None:
         """Return when the next look is due."""
-        looked_at, every_s = self._looked_at, self._pace.look_every_s
-        times = [
-            self._inboxes.next_at(),
-            None if looked_at is None else looked_at + every_s,
-            self.offers.next_look_at(),
-        ]
+        looks = [at + self._look_every_s(name) for name, at in self._looked_at.items()]
+        times = [self._inboxes.next_at(), self.offers.next_look_at(), *looks]
         return min((at for at in times if at is not None), default=None)
+
+    def _look_every_s(self, provider: str) -> Seconds:
+        rents_out = bool(self._providers[provider].stops)
+        return self._pace.list_every_s if rents_out else self._pace.look_every_s
 
     @staticmethod
     def _is_over(at: Instant | None, every_s: Seconds, now: Instant) -> bool:

@@ -118,15 +118,20 @@ def played(stage: Stage, story: Story) -> None:
         stage.play(lambda: not left_over(stage), EVERY_S + GRACE_S + 10.0)
 
 
+def lived(stage: Stage, story: Story, fuse: Fuse) -> None:
+    """Begin a life and play it."""
+    raised(stage, story, fuse)
+    played(stage, story)
+
+
 def life(story: Story, fuse: Fuse) -> Stage:
     """Live to the end; a controller that dies is followed by another after 3 s."""
     stage = story.made()
     foreign = plant_foreign(cloud_of(stage), FOREIGN)
-    if dies(lambda: (raised(stage, story, fuse), played(stage, story))):
+    if dies(partial(lived, stage, story, fuse)):
         stage.controller = None
         pass_by(stage, 3.0)
-        raised(stage, story, Fuse(None))
-        played(stage, story)
+        lived(stage, story, Fuse(None))
     assert cloud_of(stage).foreign == foreign
     return stage
 
@@ -185,7 +190,7 @@ def test_with_no_restart_no_machine_outlives_its_stops_and_all_was_set_aside(
 def a_life_cut_off(story: Story, fuse: Fuse) -> Stage:
     """Live until the controller dies, or to the end; nobody comes after it."""
     stage = story.made()
-    dies(lambda: (raised(stage, story, fuse), played(stage, story)))
+    dies(partial(lived, stage, story, fuse))
     stage.controller = None
     return stage
 
