@@ -96,14 +96,20 @@ def replay(
     raise typer.Exit(do(number, resolve, as_json))
 
 
-def doctor(as_json: AsJson = False) -> None:
-    """Check what jobs need here, and say how to mend it.
+def doctor(
+    provider: Annotated[
+        str,
+        typer.Argument(metavar="[PROVIDER]", help="Only what this one needs, `aws`."),
+    ] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Check what jobs need here and at the clouds that are set, and say how to mend it.
 
     Exit code 1 when a check failed.
     """
     from cloudwhale.cli.looking import doctor as do
 
-    raise typer.Exit(do(as_json))
+    raise typer.Exit(do(provider, as_json))
 
 
 def version(as_json: AsJson = False) -> None:
@@ -132,5 +138,5 @@ def add_to(app: typer.Typer) -> None:
         epilog=examples("cloudwhale explain train", "cloudwhale explain train --json | jq .story")
     )(explain)
     app.command(epilog=examples("cloudwhale replay 17", "cloudwhale replay 17 --resolve"))(replay)
-    app.command(epilog=examples("cloudwhale doctor"))(doctor)
+    app.command(epilog=examples("cloudwhale doctor", "cloudwhale doctor aws"))(doctor)
     app.command(epilog=examples("cloudwhale version --json"))(version)

@@ -181,12 +181,12 @@ def replay(number: int, resolve: bool, as_json: bool) -> int:
     return Exit.DONE if result.agrees else Exit.TROUBLE
 
 
-def doctor(as_json: bool) -> int:
-    """Look at everything that jobs need on this host; say how to mend what is not well."""
+def doctor(provider: str, as_json: bool) -> int:
+    """Look at everything that jobs need, or at one provider; say how to mend what is not well."""
     from cloudwhale.control.checks import checks
     from cloudwhale.reporting.tables import checks_sheet
 
-    rows = checks(settings_here())
+    rows = checks(settings_here(), provider)
     document_or(
         as_json,
         lambda: {"checks": [row.model_dump() for row in rows]},

@@ -11,17 +11,33 @@ from cloudwhale.control.store.address import is_postgres, masked
 from cloudwhale.host import Hierarchies, check_docker, check_gpus
 from cloudwhale.mailbox.objects import open_objects
 from cloudwhale.settings import Settings
-from cloudwhale.spi.errors import CloudwhaleError
+from cloudwhale.spi.errors import CloudwhaleError, SettingsError
 from cloudwhale.spi.provider import Check
 
 SHELL = "/bin/bash"
 
 
-def checks(settings: Settings) -> Sequence[Check]:
-    """Look at everything that jobs need here; takes a second at most."""
+def checks(settings: Settings, only: str = "") -> Sequence[Check]:
+    """Look at everything that jobs need; takes a second, and some more for each cloud.
+
+    `only`: the name of a provider whose rows are enough; raise SettingsError for one that is none
+    of the settings'.
+    """
+    if only:
+        return _of_provider(settings, only)
     rows = [_python(), _shell(), _groups(), check_gpus(settings.devices), check_docker()]
     rows += [row for provider in providers(settings).values() for row in provider.check()]
     return [*rows, _database(settings), _mailbox(settings), _policies(settings)]
+
+
+def _of_provider(settings: Settings, name: str) -> Sequence[Check]:
+    found = providers(settings)
+    if name not in found:
+        raise SettingsError(
+            f"the settings name no provider {name!r}, but {', '.join(sorted(found)) or 'none'}",
+            f"Write a table [clouds.{name}] into cloudwhale.toml; it may be empty.",
+        )
+    return found[name].check()
 
 
 def _python() -> Check:

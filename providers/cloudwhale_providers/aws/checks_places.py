@@ -13,6 +13,8 @@ from cloudwhale_providers.aws.rows import HERE, Found, failed
 
 SETTING_SUBNETS = "or name `subnets` in [clouds.aws]"
 PASS_ROLE = "iam:PassRole"
+NOBODY = "doctor"
+"""Stands in the tags of what is not launched."""
 PERMITTED = "DryRunOperation"
 """EC2's answer to a dry run of what it would have done."""
 TYPE = "m6i.large"
@@ -159,7 +161,7 @@ def launches(account: Account, region: str, ami: str) -> Found:
 
 
 def _dry(account: Account, region: str, ami: str) -> Mapping[str, Any]:
-    own = {tags.INSTALLATION: account.installation, tags.NODE: "doctor"}
+    own = {tags.INSTALLATION: account.installation or NOBODY, tags.NODE: NOBODY}
     words: dict[str, Any] = {
         "DryRun": True, "MinCount": 1, "MaxCount": 1, "InstanceType": TYPE, "ImageId": ami,
         "TagSpecifications": tags.at_creation(own, ["instance", "volume", "network-interface"]),
