@@ -105,6 +105,7 @@ def serve(told: argparse.Namespace, sizes: Sizes = NORMAL) -> int:
         sizes=sizes,
         stands=standing.stands,
         tenancy=tenancy,
+        own_users=told.own_users,
         notices=_notices(told.notices),
     )
     rim = Rim(charge, place, objects, clock)
@@ -173,6 +174,9 @@ def _add_lease(parser: argparse.ArgumentParser) -> None:
         "--power-off", default="", metavar="WORDS",
         help="shell command that ends the machine; without it, it ends when the agent does",
     )  # fmt: skip
+    parser.add_argument(
+        "--own-users", action="store_true", help="as root: each job runs as a user of its own"
+    )
     parser.add_argument(
         "--notices", default="", metavar="NAME", help="who hears that its provider takes it: aws"
     )

@@ -120,6 +120,11 @@ class Acting:
             except (SealBroken, OSError) as trouble:
                 return preparing.cannot(one.folder, trouble)
         if not one.folder.has_begun:
+            if self._tools.users is not None and order.image is None:
+                try:
+                    self._tools.users.own(one.folder, one.publisher.checkpoints)
+                except OSError as trouble:
+                    return preparing.cannot(one.folder, trouble)
             one.publisher.begin()
         return told
 

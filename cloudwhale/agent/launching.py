@@ -13,6 +13,7 @@ from cloudwhale.agent.cgroups import Groups
 from cloudwhale.agent.containers.runtime import Containers
 from cloudwhale.agent.leases import told_of_lease
 from cloudwhale.agent.plain_processes import PlainProcesses
+from cloudwhale.agent.users import home_of, user_of
 from cloudwhale.clock import SPEED
 from cloudwhale.mailbox.documents import StartOrder
 from cloudwhale.model.units import GiB
@@ -88,6 +89,10 @@ def description(
         "full_below": sizes.full_below,
         "full_paths": [str(folder.path), str(checkpoints)],
     }
+    user = user_of(folder) if order.image is None else None
+    if user is not None:
+        told["user"] = user
+        env |= {"HOME": str(home_of(folder)), "USER": f"cloudwhale-{user}"}
     if order.image is None:
         told |= {"env": env, "secrets": list(secrets.values()), **_for_a_process(order, groups)}
     else:

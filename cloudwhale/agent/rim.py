@@ -32,6 +32,7 @@ from cloudwhale.agent.tenancy import Tenancy
 from cloudwhale.agent.tidying import tidy
 from cloudwhale.agent.traffic import Traffic
 from cloudwhale.agent.underway import Attempts, Tools
+from cloudwhale.agent.users import block_metadata, obstacle, users_here
 from cloudwhale.clock import real, wait
 from cloudwhale.host import AS_IT_IS, Hierarchies, HostOptions, facts
 from cloudwhale.mailbox.bell import Bell
@@ -68,6 +69,8 @@ class Charge:
     """Says whether the node is still ours."""
     tenancy: Tenancy | None = None
     """Of a rented machine; None: it is not rented."""
+    own_users: bool = False
+    """Whether each job is to have a user of its own."""
     notices: Notices | None = None
     """Who hears that its provider takes it away; None: nobody."""
 
@@ -98,6 +101,7 @@ class Rim:
             logs=LogThread(flush_s(objects)),
             groups=groups(Hierarchies.of_this_process()),
             sizes=charge.sizes,
+            users=users_here(place, wanted=charge.own_users),
         )
         self._tools = tools
         under_way = Attempts(tools)
@@ -278,9 +282,18 @@ class Rim:
             self._acting.do(actions.Close(closing.unreadable(key, self._charge.agent, self._now())))
         for path in attempts.strays(self._place.attempts):
             _say(f"attempts/{path.name} is not ours and is left alone")
+        if self._charge.own_users:
+            self._step_apart()
         self._orders.start(read_to)
         self._eyes.start(here)
         self._docker.begin(here, self._now())
+
+    def _step_apart(self) -> None:
+        """Keep jobs from one another and from the metadata service; say what cannot be done."""
+        lacks = obstacle(self._place)
+        says = f"all jobs run as the agent's own user: {lacks}" if lacks else block_metadata()
+        if says:
+            self._step(seen.Noted(Code.CANNOT_ACT, says))
 
     def _first_read_to(self) -> ReadTo:
         """Return where a new place begins: after all orders, if an agent was here before it.

@@ -98,7 +98,7 @@ class ShimJob:
         wanted = self._wanted
         self._code = None
         self._main = processes.start(
-            command, wanted["cwd"], wanted["env"], self._job_output, self._limits.enter
+            command, wanted["cwd"], wanted["env"], self._job_output, self._enter
         )
         self._write_pids()
         ended = _descriptor_of(self._main)
@@ -110,6 +110,12 @@ class ShimJob:
             self._poll.unregister(ended)
             os.close(ended)
         return self._code
+
+    def _enter(self) -> None:
+        """Enter the job's control groups, then become its user, who could not."""
+        self._limits.enter()
+        if self._wanted.get("user") is not None:
+            processes.become_user(self._wanted["user"])
 
     def _turn(self, at_most_s: float) -> None:
         """Wait for output, an order of the agent, an end, or a time; do what it asks for."""

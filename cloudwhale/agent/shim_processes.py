@@ -30,8 +30,8 @@ def start(
 ) -> int:
     """Start a shell with a command in its own session; return its process id.
 
-    It dies with the calling process. `enter` runs in it before the shell. Raise OSError when it
-    cannot be started.
+    It dies with the calling process. `enter` runs in it before the shell, and may make it another
+    user's. Raise OSError when it cannot be started.
     """
     shell = next((path for path in SHELLS if os.access(path, os.X_OK)), SHELLS[-1])
     parent = os.getpid()
@@ -40,9 +40,11 @@ def start(
     if pid == 0:
         try:
             os.setsid()
+            enter()
+            # After that: the kernel forgets it when a process becomes another user's.
             call_function(_PRCTL, (SET_DEATH_SIGNAL, SIGNAL_KILL, 0, 0, 0))
             if os.getppid() == parent:
-                _become([shell, "-c", command], cwd, env, output, enter)
+                _become([shell, "-c", command], cwd, env, output)
         except OSError as error:
             os.write(told, f"{error.errno or 0} {error.filename or shell}".encode())
         finally:
@@ -57,12 +59,16 @@ def start(
     return pid
 
 
-def _become(
-    words: list[str], cwd: str, env: Mapping[str, str], output: int, enter: Callable[[], None]
-) -> None:
+def become_user(number: int) -> None:
+    """Become a user, alone in the group of that number, without any way back."""
+    os.setgroups([])
+    os.setresgid(number, number, number)
+    os.setresuid(number, number, number)
+
+
+def _become(words: list[str], cwd: str, env: Mapping[str, str], output: int) -> None:
     for number in SIGNALS_TO_RESET:
         call_function(_SIGNAL, (number, None))
-    enter()
     os.chdir(cwd)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)

@@ -14,6 +14,7 @@ from cloudwhale.agent.pool import Pool
 from cloudwhale.agent.poster import Poster
 from cloudwhale.agent.publisher import Publisher
 from cloudwhale.agent.seen import Key, Seen
+from cloudwhale.agent.users import Users
 from cloudwhale.mailbox.bell import Bell
 from cloudwhale.mailbox.documents import StartOrder
 from cloudwhale.mailbox.objects import Objects
@@ -40,6 +41,8 @@ class Tools:
     logs: LogThread
     groups: Groups | None
     sizes: Sizes
+    users: Users | None = None
+    """Who gives each job a user of its own; None: they run as the agent does."""
 
     def folder(self, key: Key) -> AttemptFolder:
         """Return an attempt's folder, which may not exist yet."""
