@@ -10,7 +10,7 @@ Fix = Annotated[bool, typer.Option("--fix", help="Remove what is ours.")]
 
 
 def leaks(fix: Fix = False, as_json: AsJson = False) -> None:
-    """Show what is left at clouds and belongs to no machine of ours; remove it.
+    """Show what clouds still have of ours that no machine needs.
 
     Instances, volumes, addresses, schedules and all else that carries our name. The controller
     removes such things by itself, every five minutes; this is for those who want to be sure. What

@@ -21,7 +21,7 @@ sandbox = typer.Typer(
 
 @sandbox.callback()
 def show_sandbox(context: typer.Context, as_json: AsJson = False) -> None:
-    """Show the cloud on this host that `--sandbox` rents from; its meter; end it.
+    """Show the cloud on this host that `--sandbox` rents from.
 
     It needs no account and costs nothing: its API, its machines and its bill are processes of this
     host. `run --sandbox` starts it, and it ends by itself two minutes after the last use.

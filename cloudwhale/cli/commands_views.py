@@ -57,9 +57,9 @@ def results(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Fetch what a job has left at its `outputs`; `run` and `attach` do so at its end.
+    """Fetch what a job has left at its `outputs`.
 
-    Whole or not at all. What lies there already is moved aside, never written over.
+    `run` and `attach` do so at its end. It comes whole or not at all. What lies there already is moved aside, never written over.
     """
     from cloudwhale.cli.fetching import results as do
 
