@@ -326,9 +326,11 @@ def test_without_a_role_nobody_but_the_machine_ends_it_and_the_doctor_says_so(
     assert a_provider(aws).stops == {"cloud", "self"}
 
 
-def test_a_machine_is_launched_for_an_installation_only(aws: SmallAws) -> None:
+def test_a_machine_is_launched_for_an_installation_and_until_a_time_only(aws: SmallAws) -> None:
     with pytest.raises(Denied):
         a_provider(aws, installation="").launch(a_request())
+    with pytest.raises(Denied):
+        a_provider(aws).launch(a_request(stop_at=None))
     assert not aws.boxes
 
 

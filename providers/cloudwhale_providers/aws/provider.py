@@ -71,9 +71,10 @@ class AwsProvider:
         that fails too, it is Unreachable, and the same request finds both.
         """
         offer = request.offer
-        if offer is None or not self._account.installation:
-            raise Denied("EC2 rents machines to an installation, by an offer", "Please report it.")
-        if request.stop_at is not None and request.stop_at <= self._grounds.clock.now():
+        if offer is None or request.stop_at is None or not self._account.installation:
+            says = "EC2 rents machines to an installation, by an offer, until a time"
+            raise Denied(says, "Please report it.")
+        if request.stop_at <= self._grounds.clock.now():
             raise self._too_late(request, offer)
         made = self._launching.launched(request, offer)
         return self._stopping.armed(request, offer, made)
