@@ -103,9 +103,9 @@ def doctor(
     ] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Check what jobs need here and at the clouds that are set, and say how to mend it.
+    """Check what jobs need, and say how to mend it.
 
-    Exit code 1 when a check failed.
+    That is this host, and the clouds that machines are rented from. Exit code 1 when a check failed.
     """
     from cloudwhale.cli.looking import doctor as do
 
