@@ -62,6 +62,8 @@ class Ec2:
             "DescribeInstances": self._describe_instances,
             "DescribeSpotPriceHistory": self._describe_spot_price_history,
             "RunInstances": self._run_instances,
+            "StartInstances": _not_here,
+            "StopInstances": _not_here,
             "TerminateInstances": self._terminate_instances,
         }
 
@@ -215,6 +217,10 @@ class Ec2:
         return [
             one for one in self._cloud.estate if one.is_seen and one.instance.region == region.name
         ]
+
+
+def _not_here(region: Region, asked: Asked, now: Instant) -> Answer:
+    raise Refused("UnsupportedOperation", "Machines of the sandbox run once, until they end.")
 
 
 def _unless_dry(asked: Asked) -> None:
