@@ -8,6 +8,7 @@ from typing import TypeAlias
 from cloudwhale.agent import actions, closing, launching, peaks, preparing, remains, seen
 from cloudwhale.agent.containers.fetching import fetched
 from cloudwhale.agent.entries import End
+from cloudwhale.agent.inputs import NoRoom, Unwanted, Wanted
 from cloudwhale.agent.leases import signal_number
 from cloudwhale.agent.pool import Pool
 from cloudwhale.agent.seen import Key
@@ -15,8 +16,10 @@ from cloudwhale.agent.underway import Attempts, Tools, Underway
 from cloudwhale.clock import real
 from cloudwhale.mailbox.documents import Remark, StartOrder
 from cloudwhale.mailbox.sealing import SealBroken
+from cloudwhale.mailbox.sources import NothingThere
 from cloudwhale.model.job import Checkpoint
 from cloudwhale.model.reason import Code
+from cloudwhale.spi.errors import Denied, StoreUnusable
 
 FETCH_MOST = 64  # they mostly wait; one whose image lies here must not wait behind them
 
@@ -97,7 +100,8 @@ class Acting:
             self._tools.tell(preparing.cannot(folder, trouble))
             return
         if preparing.needs_time(order):
-            pool = self._tools.pool if order.image is None else self._fetching
+            is_long = order.image is not None or order.inputs
+            pool = self._fetching if is_long else self._tools.pool
             pool.do(
                 lambda: self._tools.tell(self._prepared(one)),
                 lambda error: self._tools.tell(preparing.cannot(folder, error)),
@@ -113,6 +117,10 @@ class Acting:
         told = preparing.prepare(order, one.folder, self._tools.objects)
         if isinstance(told, seen.CannotStart):
             return told
+        if order.inputs and not one.folder.has_begun:
+            refused = self._give_inputs(one)
+            if refused is not None:
+                return refused
         told = replace(told, fetched=took)
         if order.secrets:
             try:
@@ -127,6 +135,26 @@ class Acting:
                     return preparing.cannot(one.folder, trouble)
             one.publisher.begin()
         return told
+
+    def _give_inputs(self, one: Underway) -> seen.CannotStart | None:
+        """Fetch what the job reads; return why it cannot be."""
+        key, tools = one.folder.key, self._tools
+        wanted = Wanted(
+            one.folder, one.order, tools.clock, partial(self._remark, key, Code.TRANSFERS),
+            is_wanted=lambda: self._attempts.here.get(key) is one,
+        )  # fmt: skip
+        try:
+            took = tools.inputs.give(wanted)
+        except (NothingThere, Denied) as trouble:
+            return seen.CannotStart(key, "inputs-refused", f"{trouble.says}. {trouble.remedy}")
+        except NoRoom as trouble:
+            return seen.CannotStart(key, "disk-full", str(trouble))
+        except Unwanted:
+            return seen.CannotStart(key, "start-failed", "it was stopped")
+        except (StoreUnusable, ValueError, OSError) as trouble:
+            return preparing.cannot(one.folder, trouble)
+        self._remark(key, Code.INPUTS_FETCHED, took)
+        return None
 
     def _start(self, one: Underway) -> None:
         tools = self._tools

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cloudwhale.agent import inputs
 from cloudwhale.agent.attempts import AttemptFolder
 from cloudwhale.agent.cgroups import Groups
 from cloudwhale.agent.containers.runtime import Containers
@@ -89,6 +90,8 @@ def description(
         "full_below": sizes.full_below,
         "full_paths": [str(folder.path), str(checkpoints)],
     }
+    if order.inputs:
+        env["CLOUDWHALE_INPUT_DIR"] = str(folder.path / inputs.FOLDER)
     user = user_of(folder) if order.image is None else None
     if user is not None:
         told["user"] = user
@@ -128,7 +131,10 @@ def _for_a_container(order: StartOrder, folder: AttemptFolder, checkpoints: Path
         "memory_bytes": memory,
         # As Linux itself has it; Docker's 64 MiB are too little for any data loader.
         "shm_bytes": _bytes(order.shm_gib) or (memory or _host_memory()) // 2,
-        "mounts": order.mounts,
+        "mounts": {
+            **order.mounts,
+            **{path: f"{path}:ro" for path in inputs.folders_of(folder)},
+        },
     }
 
 

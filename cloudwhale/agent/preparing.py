@@ -29,7 +29,7 @@ _T = TypeVar("_T")
 def needs_time(order: StartOrder) -> bool:
     """Say whether something must be fetched or opened before the job can start."""
     fetches = (order.workdir, order.restore, order.image)
-    return any(one is not None for one in fetches) or bool(order.secrets)
+    return any(one is not None for one in fetches) or bool(order.secrets or order.inputs)
 
 
 def prepare(order: StartOrder, folder: AttemptFolder, objects: Objects) -> Prepared | CannotStart:
@@ -99,7 +99,7 @@ def _restored(
 def _restored_other(
     checkpoint: Checkpoint, checkpoints: Path, folder: AttemptFolder, objects: Objects, why: str
 ) -> Prepared:
-    for other in _patiently(lambda: tuple(others(checkpoint, folder.key, objects))):
+    for other in patiently(lambda: tuple(others(checkpoint, folder.key, objects))):
         try:
             _fetched(other, checkpoints, folder, objects)
         except Broken:
@@ -112,12 +112,12 @@ def _restored_other(
 def _fetched(
     checkpoint: Checkpoint, checkpoints: Path, folder: AttemptFolder, objects: Objects
 ) -> None:
-    _patiently(lambda: restore(checkpoint, checkpoints, folder.path / "restoring", objects))
+    patiently(lambda: restore(checkpoint, checkpoints, folder.path / "restoring", objects))
 
 
 def _unpacked(key: str, folder: AttemptFolder, objects: Objects) -> None:
     archive = folder.path / "workdir.tar.gz"
-    found = _patiently(lambda: objects.get_file(key, archive))
+    found = patiently(lambda: objects.get_file(key, archive))
     try:
         if found is None:
             raise Broken(f"the working directory {key} is not in the store any more")
@@ -153,7 +153,7 @@ def _harmless(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
         yield member
 
 
-def _patiently(ask: Callable[[], _T]) -> _T:
+def patiently(ask: Callable[[], _T]) -> _T:
     """Ask the store, again a few times when it does not answer; then raise StoreUnusable."""
     for _ in range(STORE_TRIES - 1):
         try:

@@ -16,6 +16,7 @@ from cloudwhale.agent.containers import runtime as containers
 from cloudwhale.agent.duty import duty, wakes_at
 from cloudwhale.agent.eyes import Eyes
 from cloudwhale.agent.gpu_sight import proven
+from cloudwhale.agent.inputs import Inputs
 from cloudwhale.agent.launching import NORMAL, Sizes
 from cloudwhale.agent.leases import keep_lease
 from cloudwhale.agent.logs import LogThread, flush_s
@@ -101,6 +102,7 @@ class Rim:
             logs=LogThread(flush_s(objects)),
             groups=groups(Hierarchies.of_this_process()),
             sizes=charge.sizes,
+            inputs=Inputs(place),
             users=users_here(place, wanted=charge.own_users),
         )
         self._tools = tools

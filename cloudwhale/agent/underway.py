@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from cloudwhale.agent.attempts import AttemptFolder
 from cloudwhale.agent.cgroups import Groups
+from cloudwhale.agent.inputs import Inputs
 from cloudwhale.agent.launching import Sizes
 from cloudwhale.agent.logs import LogTail, LogThread
 from cloudwhale.agent.outputs import OutputSaver
@@ -41,6 +42,7 @@ class Tools:
     logs: LogThread
     groups: Groups | None
     sizes: Sizes
+    inputs: Inputs
     users: Users | None = None
     """Who gives each job a user of its own; None: they run as the agent does."""
 

@@ -204,14 +204,15 @@ class Checkpoint(Value):
 Ending = Literal[
     "exited", "stopped", "not-found", "setup-failed", "oom", "disk-full", "shim-lost",
     "restore-failed", "start-failed", "gpu-outgrown", "gpu-oom", "device-lost", "no-gpus",
-    "image-refused", "runtime-lost",
+    "image-refused", "runtime-lost", "inputs-refused",
 ]  # fmt: skip
 """How an attempt ended, as its agent saw it.
 
 `stopped`: after a stop order; `oom`: out of host memory; `gpu-outgrown`: used more GPU memory than
 it had declared and was stopped; `gpu-oom`: the driver refused it GPU memory; `device-lost`: its GPU
 is gone; `no-gpus`: its container did not see its GPUs; `image-refused`: there is no such image, or
-it needs a login; `runtime-lost`: Docker went away and took the job with it.
+it needs a login; `runtime-lost`: Docker went away and took the job with it; `inputs-refused`: what
+it reads is not there, or may not be read.
 """
 
 

@@ -65,6 +65,7 @@ class Code(StrEnum):
     DEVICE_LOST = "device-lost"
     NO_GPUS_INSIDE = "no-gpus-inside"
     IMAGE_REFUSED = "image-refused"
+    INPUTS_REFUSED = "inputs-refused"
     RUNTIME_LOST = "runtime-lost"
     # money
     OVER_BUDGET = "over-budget"

@@ -41,6 +41,7 @@ _CODES: dict[Ending, Code] = {
     "no-gpus": Code.NO_GPUS_INSIDE,
     "image-refused": Code.IMAGE_REFUSED,
     "runtime-lost": Code.RUNTIME_LOST,
+    "inputs-refused": Code.INPUTS_REFUSED,
 }
 
 _CAUSES: dict[Ending, RetryCause] = {
@@ -59,6 +60,7 @@ _CAUSES: dict[Ending, RetryCause] = {
     "no-gpus": RetryCause.NODE_LOSS,
     "image-refused": RetryCause.ERROR,
     "runtime-lost": RetryCause.NODE_LOSS,
+    "inputs-refused": RetryCause.ERROR,
 }
 
 _REMEDIES: dict[Code, str] = {

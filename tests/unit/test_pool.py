@@ -8,6 +8,7 @@ from live_agent import CLOCK, a_start, until
 
 from cloudwhale.agent import actions, preparing
 from cloudwhale.agent.acting import Acting
+from cloudwhale.agent.inputs import Inputs
 from cloudwhale.agent.launching import NORMAL
 from cloudwhale.agent.logs import LogTail, LogThread
 from cloudwhale.agent.place import Place
@@ -59,7 +60,7 @@ class Working:
         objects = open_objects("memory:///")
         self.inbox = inbox_from(objects, "host")
         self.tools = Tools(
-            agent="host-1",
+            agent="host-1", inputs=Inputs(Place(tmp_path, "host")),
             place=Place(tmp_path, "host"), objects=objects, clock=CLOCK, now=CLOCK.now,
             tell=self.told.append, bell=Bell(), pool=Pool(),
             poster=Poster(self.inbox, CLOCK, _hear), logs=LogThread(1.0), groups=None, sizes=NORMAL,

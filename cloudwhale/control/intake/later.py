@@ -6,7 +6,6 @@ from cloudwhale.model.job import JobSpec, NotifyRule
 
 _LATER: tuple[tuple[str, Callable[[JobSpec], object], str], ...] = (
     ("nodes", lambda spec: spec.nodes > 1, "gangs of several nodes"),
-    ("inputs", lambda spec: spec.inputs, "placing jobs near their data"),
     ("notify", lambda spec: spec.notify != NotifyRule(), "telling people"),
 )
 
