@@ -16,7 +16,7 @@ from cloudwhale.spi.store import JobQuery
 
 def results(word: str, attempt: int | None, into: Path | None, as_json: bool) -> int:
     """Fetch what a job's attempt has left; without a number the newest that has left something."""
-    with desk_here() as desk:
+    with desk_here(starts=True) as desk:
         job = one_job(desk.store, word)
         folder = (into or _usual(desk, job)).absolute()
         with Thinking(f"fetching the results of {job.id}"):

@@ -186,7 +186,7 @@ def doctor(provider: str, as_json: bool) -> int:
     from cloudwhale.control.checks import checks
     from cloudwhale.reporting.tables import checks_sheet
 
-    rows = checks(settings_here(), provider)
+    rows = checks(settings_here(starts=True), provider)
     document_or(
         as_json,
         lambda: {"checks": [row.model_dump() for row in rows]},

@@ -18,6 +18,7 @@ NAME = "sandbox"
 LOG = "sandbox.log"
 LOOK_EVERY_S: Seconds = 0.05  # of real time: nobody is inside yet
 QUIET_S: Seconds = 2.0
+SAID_LINES = 2  # a sentence and its remedy
 UP_WITHIN_S: Seconds = 60.0  # it loads a whole cloud, on a busy host too
 
 Told: TypeAlias = Callable[[str], None]
@@ -81,12 +82,12 @@ def box_of(settings: Settings) -> Box:
 
 
 def last_words(box: Box) -> str:
-    """Return the last line that a sandbox has said."""
+    """Return the last lines that a sandbox has said, as one."""
     try:
         lines = (box.folder / LOG).read_text(errors="replace").strip().splitlines()
     except OSError:
         lines = []
-    return lines[-1] if lines else "it said nothing"
+    return " ".join(line.strip() for line in lines[-SAID_LINES:]) or "it said nothing"
 
 
 def _surround(found: Surroundings) -> None:

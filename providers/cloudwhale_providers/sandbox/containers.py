@@ -14,6 +14,7 @@ from cloudwhale.model.units import Seconds
 
 USUAL = "unix:///var/run/docker.sock"
 ANSWERS_WITHIN_S: Seconds = 10.0
+GROUPS = "/sys/fs/cgroup/"
 HOME = "cloudwhale.home"
 """The label by which an agent's containers are known; its value comes from their folder."""
 
@@ -61,15 +62,14 @@ def remove_groups(home: Path) -> None:
 
 def _groups(path: Path) -> Iterator[str]:
     try:
-        told: Any = json.loads(path.read_text())
-    except (OSError, ValueError):
-        return
-    groups = told.get("groups") if isinstance(told, dict) else None
-    yield from (group for group in groups or () if group.startswith("/sys/fs/cgroup/"))
+        groups: list[str] = json.loads(path.read_text())["groups"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return  # no shim has said what it made
+    yield from (group for group in groups if group.startswith(GROUPS))
 
 
 def _asked(verb: str, what: str) -> Sequence[Any] | None:
-    """Return the list that Docker answers, an empty one for no list; None when it does not."""
+    """Return the list that Docker answers, an empty one for nothing; None when it does not."""
     address = urlsplit(os.environ.get("DOCKER_HOST") or USUAL)
     if address.scheme != "unix":
         return None
@@ -80,9 +80,9 @@ def _asked(verb: str, what: str) -> Sequence[Any] | None:
         body = answer.read()
         if answer.status >= 300:
             return None
-        found: Any = json.loads(body) if body else []
+        found: list[Any] = json.loads(body) if body else []
     except (OSError, ValueError, http.client.HTTPException):
         return None
     finally:
         link.close()
-    return found if isinstance(found, list) else []
+    return found

@@ -113,7 +113,9 @@ class Hypervisor:
         for one in ending:
             self._metadata.remove(one.guest.who.id)
         roots = [one.pid for one in ending if one.pid is not None]
-        left = processes.killed([one.home for one in ending], roots) if ending else frozenset()
+        left: Collection[int] = ()
+        if ending:
+            left = processes.killed([one.home for one in ending], roots)
         for one in ending:
             if one.pid is not None:
                 os.waitpid(one.pid, 0) if one.pid not in left else None

@@ -92,17 +92,28 @@ def forget(folder: Path) -> None:
     (folder / RECORD).unlink(missing_ok=True)
 
 
-def last_instant(folder: Path) -> Instant:
-    """Return the latest time that it was in the folder's earlier boxes; 0 when there were none."""
+@dataclass(frozen=True, slots=True)
+class Last:
+    """What the next box of a folder goes on from."""
+
+    at: Instant = 0.0
+    """What time it was there last: it never goes back, whatever the speed was."""
+    port: int = 0
+    """Where it listened: agents and controllers that outlive it find the next one there."""
+
+
+def last_of(folder: Path) -> Last:
+    """Return how the folder's earlier boxes were left; zeros when there were none."""
     try:
-        return float(json.loads((folder / LAST).read_text())["at"])
+        told = json.loads((folder / LAST).read_text())
+        return Last(float(told["at"]), int(told["port"]))
     except (OSError, ValueError, TypeError, KeyError):
-        return 0.0
+        return Last()
 
 
-def keep_instant(folder: Path, at: Instant) -> None:
-    """Remember what time it is in the box; raise OSError."""
-    write(folder / LAST, json.dumps({"at": at}))
+def keep_last(folder: Path, last: Last) -> None:
+    """Remember how a box is; raise OSError."""
+    write(folder / LAST, json.dumps(asdict(last)))
 
 
 def write(path: Path, text: str) -> None:

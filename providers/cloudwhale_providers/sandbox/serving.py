@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
 
-from cloudwhale.model.units import Instant, Seconds
+from cloudwhale.model.units import Seconds
 from cloudwhale.spi.clock import Clock
 from cloudwhale_providers.sandbox import containers, orphans, record
 from cloudwhale_providers.sandbox.box import reached
@@ -24,7 +24,7 @@ from cloudwhale_providers.sandbox.weather import Script, read
 IDLE_S: Seconds = 120.0
 """Of real time, without a question and without a machine: nobody is inside any more."""
 TURN_S: Seconds = 0.5  # of real time: children, idleness
-METER_EVERY_S: Seconds = 2.0  # of real time, while machines run
+METER_EVERY_S: Seconds = 2.0  # of real time
 NO_CONTAINERS = "machines of the sandbox have no containers here: that needs root and Docker"
 
 
@@ -54,16 +54,12 @@ class Serving:
 
     def __init__(self, folder: Path, script: Script, clock: Clock, stack: ExitStack) -> None:
         self._folder, self._script, self._outside = folder, script, clock
-        pace = pace_from(clock.now(), script.speed, record.last_instant(folder))
+        last = record.last_of(folder)
+        pace = pace_from(clock.now(), script.speed, last.at)
         self._clock = PacedClock(clock, pace)
         self._ending = threading.Event()
         self._heard: deque[tuple[str, Instance]] = deque()
-        self._endpoint = Endpoint(
-            self._clock, script.weather, folder=folder / "s3", real=self._clock.real
-        )
-        self._endpoint.on_started = lambda one: self._hear("started", one)
-        self._endpoint.on_ended = lambda one: self._hear("ended", one)
-        url = self._endpoint.start()
+        url = self._begun(last.port)
         stack.callback(self._endpoint.close)
         metadata = MetadataService(self._clock.now)
         stack.callback(metadata.close)
@@ -71,14 +67,33 @@ class Serving:
         house = House(folder, reached(url, pace.words), has_containers, self._clock.now)
         self._hypervisor = Hypervisor(house, metadata)
         self._hypervisor.tidy()
-        stack.callback(self._close)
         self._meter = Meter(folder)
         self._metered_at: Seconds = 0.0
+        self._runs = False
+        """Whether there is a machine that has not ended."""
         notes = () if has_containers else (NO_CONTAINERS,)
         self._record = record.Record(
             pid=orphans.own_pid(), url=url, clock=pace.words, speed=pace.speed,
             script=script.file, digest=script.digest, owned=script.owned, notes=notes,
         )  # fmt: skip
+        stack.callback(self._close)
+
+    def _begun(self, port: int) -> str:
+        """Start the API where the last one listened, if nobody does now; return its URL."""
+        for at in (port, 0):
+            self._endpoint = Endpoint(
+                self._clock, self._script.weather, port=at,
+                folder=self._folder / "s3", real=self._clock.real,
+            )  # fmt: skip
+            self._endpoint.on_started = lambda one: self._hear("started", one)
+            self._endpoint.on_ended = lambda one: self._hear("ended", one)
+            try:
+                return self._endpoint.start()
+            except OSError:
+                self._endpoint.close()
+                if at == 0:
+                    raise
+        raise AssertionError("two ports were tried")
 
     def to_the_end(self, idle_s: Seconds) -> None:
         """Say how it is reached, and turn until it is told to end, or idle."""
@@ -95,24 +110,24 @@ class Serving:
             self._endpoint.stirred.clear()
             self._turn()
             now = self._outside.steady()
-            if self._endpoint.asked_lately() or len(self._hypervisor):
+            if self._endpoint.asked_lately() or self._runs:
                 used_at = now
             if now - used_at >= idle_s:
                 print("nobody is inside: the sandbox ends", file=sys.stderr, flush=True)
                 return
 
     def _turn(self) -> None:
-        now = self._clock.now()
-        self._endpoint.step(now)
-        self._obey()
+        self._endpoint.step(self._clock.now())
+        changed = self._obey()
         for machine in self._hypervisor.exited():
             self._endpoint.end(machine)  # it has shut down: `on_ended` ends what is left of it
-        self._obey()
         orphans.collect(self._hypervisor.agents)
-        self._count(now)
+        if changed or self._outside.steady() - self._metered_at >= METER_EVERY_S:
+            self._count()
 
-    def _obey(self) -> None:
-        """Start and end the machines that were told of, in the order in which they were."""
+    def _obey(self) -> bool:
+        """Start and end the machines that were told of, in their order; say whether any were."""
+        changed = bool(self._heard)
         while self._heard:
             what, instance = self._heard.popleft()
             if what == "started" and not instance.hangs:
@@ -121,6 +136,7 @@ class Serving:
                 left = self._hypervisor.end([instance.id])
                 if left:
                     print(f"{instance.id}: processes {left} cannot be ended", file=sys.stderr)
+        return changed
 
     def _start(self, instance: Instance) -> None:
         try:
@@ -129,13 +145,15 @@ class Serving:
             print(f"{instance.id} does not boot: {error}", file=sys.stderr, flush=True)
             self._endpoint.end(instance.id)
 
-    def _count(self, now: Instant) -> None:
-        changed = self._meter.read(self._endpoint.instances(), now)
-        steady = self._outside.steady()
-        if changed or (len(self._hypervisor) and steady - self._metered_at >= METER_EVERY_S):
-            self._metered_at = steady
+    def _count(self) -> None:
+        """Bring the bill up to date; remember what time it is here."""
+        self._metered_at = self._outside.steady()
+        now, instances = self._clock.now(), self._endpoint.instances()
+        ran, self._runs = self._runs, any(one.ended_at is None for one in instances)
+        if self._meter.read(instances, now) or ran or self._runs:
             self._meter.keep(now)
-            record.keep_instant(self._folder, now)
+        port = int(self._record.url.rpartition(":")[2])
+        record.keep_last(self._folder, record.Last(now, port))
 
     def _close(self) -> None:
         """End all machines; their bill ends too."""
@@ -143,10 +161,7 @@ class Serving:
             if one.ended_at is None:
                 self._endpoint.end(one.id)
         self._hypervisor.close()
-        now = self._clock.now()
-        self._meter.read(self._endpoint.instances(), now)
-        self._meter.keep(now)
-        record.keep_instant(self._folder, now)
+        self._count()
 
     # -- waiting -----------------------------------------------------------------------------
 
