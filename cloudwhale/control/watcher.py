@@ -163,7 +163,9 @@ class Watcher:
             self._inboxes.all_read(now)
             self._arrivals.let_go({*names, *self._alive}, self._heard_at, now)
             return [self._read(name, now) for name in names + self._arrivals.followed]
-        some = {*self._inboxes.due(now), *([] if rung is False else rung)}
+        some = set(self._inboxes.due(now))
+        if not isinstance(rung, bool):
+            some |= set(rung)
         return [self._read(name, now) for name in sorted(some)]
 
     def next_look_at(self) -> Instant | None:
