@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cloudwhale.agent.attempts import AttemptFolder
+from cloudwhale.agent.patience import patiently
 from cloudwhale.agent.place import Place
-from cloudwhale.agent.preparing import patiently
 from cloudwhale.agent.progress import Progress, Say, size
 from cloudwhale.mailbox.documents import StartOrder
 from cloudwhale.mailbox.sources import Found, Source

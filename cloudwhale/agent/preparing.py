@@ -4,26 +4,19 @@ import errno
 import posixpath
 import shutil
 import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeVar
 
 from cloudwhale.agent.attempts import AttemptFolder
 from cloudwhale.agent.launching import runtime_of
+from cloudwhale.agent.patience import patiently
 from cloudwhale.agent.restoring import Broken, others, restore
 from cloudwhale.agent.seen import CannotStart, Prepared
-from cloudwhale.clock import wait
 from cloudwhale.mailbox.documents import StartOrder
 from cloudwhale.mailbox.objects import Objects
 from cloudwhale.mailbox.sealing import SealBroken, unseal
 from cloudwhale.model.job import Checkpoint
-from cloudwhale.model.units import Seconds
 from cloudwhale.spi.errors import StoreUnusable
-
-STORE_TRIES = 3
-STORE_TRY_AGAIN_S: Seconds = 2.0
-
-_T = TypeVar("_T")
 
 
 def needs_time(order: StartOrder) -> bool:
@@ -151,13 +144,3 @@ def _harmless(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
             if plain.startswith("/") or plain == ".." or plain.startswith("../"):
                 raise Broken(f"the working directory holds {member.name}, which leads out of it")
         yield member
-
-
-def patiently(ask: Callable[[], _T]) -> _T:
-    """Ask the store, again a few times when it does not answer; then raise StoreUnusable."""
-    for _ in range(STORE_TRIES - 1):
-        try:
-            return ask()
-        except StoreUnusable:
-            wait(STORE_TRY_AGAIN_S)
-    return ask()
