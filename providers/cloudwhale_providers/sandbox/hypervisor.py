@@ -104,6 +104,14 @@ class Hypervisor:
         """Return, once, the machines whose agent has ended: they have shut down."""
         return [name for name, one in self._running.items() if _collected(one)]
 
+    def last_words(self, machine: str) -> str:
+        """Return the last line that a machine's console has shown."""
+        try:
+            lines = (self.home(machine) / CONSOLE).read_text(errors="replace").strip().splitlines()
+        except OSError:
+            lines = []
+        return lines[-1] if lines else "its agent has left"
+
     def end(self, machines: Iterable[str]) -> Sequence[int]:
         """End machines with all that runs there; return the processes that could not be ended.
 

@@ -120,6 +120,7 @@ class Serving:
         self._endpoint.step(self._clock.now())
         changed = self._obey()
         for machine in self._hypervisor.exited():
+            print(f"{machine} shuts down: {self._hypervisor.last_words(machine)}", file=sys.stderr)
             self._endpoint.end(machine)  # it has shut down: `on_ended` ends what is left of it
         orphans.collect(self._hypervisor.agents)
         if changed or self._outside.steady() - self._metered_at >= METER_EVERY_S:
