@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cloudwhale.cli.attention import attention
 from cloudwhale.cli.books import books_of
 from cloudwhale.cli.exits import Exit, NotFound
 from cloudwhale.cli.finding import WORK, one_job, work_is_left
@@ -76,7 +77,7 @@ def ps(wanted: Wanted) -> int:
             books = books_of(store, jobs)
             emit({"jobs": [job_keys(job_receipt(job, now, books)) for job in jobs]})
             return Exit.DONE
-        notes = _ps_notes(store, wanted, jobs)
+        notes = [*_ps_notes(store, wanted, jobs), *attention(store, now)]
         sheet = jobs_sheet(jobs, now, notes, books_of(store, jobs).rentals)
         work = work_is_left(store)
     paper = Paper(sys.stdout, plain=True) if wanted.all else stdout_paper()
@@ -124,6 +125,7 @@ def nodes(as_json: bool) -> int:
         now = desk.clock.now()
         world = desk.store.world(now)
         places = occupied(world, looks(desk.objects, world.nodes.values(), now))
+        needs_attention = attention(desk.store, now)
 
     def drawn(paper: Paper) -> None:
         if not places:
@@ -132,8 +134,14 @@ def nodes(as_json: bool) -> int:
             paper.lines(node_lines(places, now, paper.width))
         else:
             paper.sheet(nodes_sheet(places))
+        for says in needs_attention:
+            paper.say(says)
 
-    document_or(as_json, lambda: {"nodes": [node_keys(place) for place in places]}, drawn)
+    document_or(
+        as_json,
+        lambda: {"nodes": [node_keys(one) for one in places], "needs_attention": needs_attention},
+        drawn,
+    )
     return Exit.DONE
 
 
