@@ -9,6 +9,7 @@ from pathlib import Path
 from live_agent import CLOCK, NODE, LiveAgent, a_start, until
 
 from cloudwhale.agent import watchdog
+from cloudwhale.clock import wait
 from cloudwhale.mailbox.documents import (
     AttemptStarted,
     CheckpointPublished,
@@ -172,6 +173,31 @@ def test_a_notice_is_told_and_what_runs_has_saved_before_the_machine_goes(agent:
         assert agent.process.poll() is None  # AWS ends it, and asks no money for it
     finally:
         service.close()
+
+
+def test_with_the_lid_shut_what_runs_is_finished_stored_and_the_machine_ended(
+    agent: LiveAgent,
+) -> None:
+    off = rented(agent, away_s=60.0)
+    agent.start()
+    begins = CLOCK.steady()
+    agent.post(a_lease(2, watched_s=2.0, away_s=60.0))
+    saves = "mkdir results; sleep 6; echo made > results/model; "
+    saves += "echo last > $CLOUDWHALE_CHECKPOINT_DIR/last"
+    agent.post(a_start(command=saves, outputs=("results/",)))
+    agent.wait_for(AttemptStarted)
+    wait(2.5)  # the controller says nothing: its time is over
+    agent.post(a_start("late"))
+    late = agent.ended("late")
+    assert late.says == "this machine's lease was not renewed in time: it takes no new orders"
+    assert agent.process.wait(timeout=30) == 0
+    assert CLOCK.steady() - begins < 20.0  # of the sixty that are paid for
+    assert agent.ended().exit_code == 0
+    assert agent.all_of(CheckpointPublished)[-1].checkpoint.name == "last"
+    assert agent.objects.get("outputs/job/1/000001") == b"made\n"
+    assert isinstance(agent.hear()[-1], Left)
+    assert off.read_text() == "off\n"
+    disarm(agent)
 
 
 def test_a_lease_that_cannot_be_read_is_refused(agent: LiveAgent) -> None:
