@@ -1,5 +1,6 @@
 """Calls of the sandbox that go wrong, as those of a real cloud do, and its life."""
 
+import socket
 import subprocess
 import sys
 import threading
@@ -245,6 +246,41 @@ def test_there_is_one_at_a_time(box: Box) -> None:
     with pytest.raises(RuntimeError, match="another endpoint"):
         Endpoint(SteppedClock(NOON)).start()
     assert box.ec2("describe_regions")["Regions"]
+
+
+def test_half_an_object_is_not_kept(box: Box) -> None:
+    host, port = box.endpoint.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port))) as link:
+        head = f"PUT /{BUCKET}/half HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n"
+        link.sendall(head.encode() + b"x" * 500)
+        link.shutdown(socket.SHUT_WR)
+        assert link.recv(1000) == b""
+    assert box.refusal("s3", "get_object", Bucket=BUCKET, Key="half") == "NoSuchKey"
+
+
+def test_a_client_that_asks_whether_it_may_send_is_answered_at_once(box: Box) -> None:
+    host, port = box.endpoint.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=30.0) as link:
+        head = f"PUT /{BUCKET}/may HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n"
+        link.sendall(head.encode() + b"Expect: 100-continue\r\n\r\n")
+        assert link.recv(1000).startswith(b"HTTP/1.1 100")
+        link.sendall(b"ok")
+        assert link.recv(1000).startswith(b"HTTP/1.1 200")
+
+
+def test_a_port_that_is_taken_leaves_nothing_behind(box: Box) -> None:
+    port = int(box.endpoint.url.rpartition(":")[2])
+    program = (
+        "import threading; from cloudwhale.simulation.clock import SteppedClock\n"
+        "from cloudwhale_providers.sandbox.endpoint import Endpoint\n"
+        f"first = Endpoint(SteppedClock(), port={port})\n"
+        "try: first.start()\n"
+        "except OSError: pass\n"
+        "second = Endpoint(SteppedClock())\n"
+        "second.start(); second.close()\n"
+        "assert threading.active_count() == 1"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_it_says_whether_anybody_has_asked(box: Box) -> None:

@@ -76,8 +76,14 @@ class Endpoint:
         check_installed()
         if not ALONE.acquire(blocking=False):
             raise RuntimeError("another endpoint of this process is open")
-        self._closing.callback(ALONE.release)
-        self._closing.enter_context(moto_time(self._clock.now))
+        with ExitStack() as opened:  # what is open is closed again when the port is taken
+            opened.callback(ALONE.release)
+            self._open(opened)
+            self._closing = opened.pop_all()
+        return self.url
+
+    def _open(self, opened: ExitStack) -> None:
+        opened.enter_context(moto_time(self._clock.now))
         self._services = Services(self._weather, self._clock.now)
         self._objects = Objects(self._folder)
         self._objects.make(BUCKET, WARM[0], self._clock.now())
@@ -85,11 +91,10 @@ class Endpoint:
         weather = self._weather
         self._faults = Faults(weather.seed, weather.fault_share, weather.throttle_share)
         self._server = Server(self._answer, self._port)
-        self._thread("sandbox-endpoint", self._server.serve_forever)
-        self._closing.callback(self._server.stop)
-        self._thread("sandbox-warming", self._warm)
-        self._closing.callback(self._ended.set)
-        return self.url
+        opened.callback(_started("sandbox-endpoint", self._server.serve_forever).join)
+        opened.callback(self._server.stop)
+        opened.callback(_started("sandbox-warming", self._warm).join)
+        opened.callback(self._ended.set)
 
     @property
     def url(self) -> str:
@@ -219,10 +224,11 @@ class Endpoint:
         self._services.warm()
         self.warmed.set()
 
-    def _thread(self, name: str, run: Callable[[], None]) -> None:
-        thread = threading.Thread(target=run, name=name, daemon=True)
-        thread.start()
-        self._closing.callback(thread.join)
+
+def _started(name: str, run: Callable[[], None]) -> threading.Thread:
+    thread = threading.Thread(target=run, name=name, daemon=True)
+    thread.start()
+    return thread
 
 
 def _newest(record: Record) -> Instance:

@@ -10,7 +10,6 @@ from cloudwhale_providers.sandbox.endpoint.estate import Record
 from cloudwhale_providers.sandbox.endpoint.fields import each, inner
 from cloudwhale_providers.sandbox.endpoint.machines import Instance
 from cloudwhale_providers.sandbox.endpoint.moto_machines import Made
-from cloudwhale_providers.sandbox.endpoint.refused import Refused
 from cloudwhale_providers.sandbox.endpoint.regions import Region
 from cloudwhale_providers.sandbox.endpoint.specs import Spec, decoded
 
@@ -26,7 +25,7 @@ METADATA = {
 
 
 def make(region: Region, spec: Spec, now: Instant, price: MicroUsd | None) -> tuple[Made, Instance]:
-    """Make an instance; it is pending. Raise Refused for what names something that is not there."""
+    """Make an instance; it is pending."""
     made = _run(region, spec)
     _tag(made, spec)
     profile = _profile(made, spec)
@@ -91,10 +90,6 @@ def _run(region: Region, spec: Spec) -> Made:
     for one in interfaces:
         one.setdefault("DeviceIndex", 0)
         one["SubnetId"] = spec.subnet
-    for group in _groups(data, interfaces):
-        if backend.get_security_group_from_id(group) is None:
-            says = f"The security group '{group}' does not exist"
-            raise Refused("InvalidGroup.NotFound", says)
     reservation = backend.run_instances(
         str(data["ImageId"]),
         1,
@@ -116,11 +111,6 @@ def _run(region: Region, spec: Spec) -> Made:
         tags={},
     )
     return Made(backend, reservation, reservation.instances[0])
-
-
-def _groups(data: Mapping[str, Any], interfaces: list[dict[str, Any]]) -> list[str]:
-    named = list(each(data, "SecurityGroupIds"))
-    return named + [group for one in interfaces for group in each(one, "Groups")]
 
 
 def _disks(region: Region, data: Mapping[str, Any]) -> list[dict[str, Any]]:

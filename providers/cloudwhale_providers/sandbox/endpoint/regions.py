@@ -50,6 +50,11 @@ class Region:
             return found[0]
         raise Refused("VPCIdNotSpecified", "No default VPC for this user.")
 
+    def check_group(self, name: str) -> None:
+        """Raise Refused for a security group that is not there."""
+        if self.backend.get_security_group_from_id(name) is None:
+            raise Refused("InvalidGroup.NotFound", f"The security group '{name}' does not exist")
+
     def image(self, name: str) -> Any:
         """Return an image; raise Refused."""
         found = self.backend.amis.get(name)

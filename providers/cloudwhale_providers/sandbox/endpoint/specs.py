@@ -111,6 +111,12 @@ def _check(region: Region, data: Mapping[str, Any]) -> None:
     if size > USER_DATA_BYTES:
         raise Refused("InvalidUserData.Malformed", "User data is limited to 16384 bytes")
     profile_arn(inner(data, "IamInstanceProfile"))
+    groups = list(each(data, "SecurityGroupIds"))
+    groups += [
+        one for interface in each(data, "NetworkInterfaces") for one in each(interface, "Groups")
+    ]
+    for group in groups:
+        region.check_group(str(group))
     image = region.image(str(data.get("ImageId") or ""))
     least = image.block_device_mappings[0]["Ebs"]["VolumeSize"]
     for mapping in each(data, "BlockDeviceMappings"):

@@ -58,7 +58,7 @@ class Server(ThreadingHTTPServer):
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Let a client that went away go; everything else is shown."""
-        if not isinstance(sys.exc_info()[1], ConnectionError | BrokenPipeError):
+        if not isinstance(sys.exc_info()[1], ConnectionError):
             super().handle_error(request, client_address)
 
 
@@ -84,6 +84,12 @@ class Connection(BaseHTTPRequestHandler):
     def log_message(self, format: str, *words: object) -> None:
         """Say nothing: clients see their answers."""
 
+    def handle_expect_100(self) -> bool:
+        """Let a client send its body now: it waits a second for that."""
+        is_fine = super().handle_expect_100()
+        self.wfile.flush()
+        return is_fine
+
     def _one(self) -> None:
         headers = {name.lower(): value for name, value in self.headers.items()}
         asked = Asked(self.command, self.path, headers, self._body(headers))
@@ -104,11 +110,17 @@ class Connection(BaseHTTPRequestHandler):
     def _body(self, headers: dict[str, str]) -> bytes:
         if headers.get("transfer-encoding", "").lower() == "chunked":
             return b"".join(iter(self._chunk, b""))
-        return self.rfile.read(int(headers.get("content-length") or 0))
+        length = int(headers.get("content-length") or 0)
+        body = self.rfile.read(length)
+        if len(body) < length:  # its sender has died: half a body is none
+            raise ConnectionAbortedError
+        return body
 
     def _chunk(self) -> bytes:
-        size = int(self.rfile.readline().split(b";")[0], 16)
-        chunk = self.rfile.read(size)
+        size = int(self.rfile.readline().split(b";")[0] or b"-1", 16)
+        chunk = self.rfile.read(max(0, size))
+        if len(chunk) != size:
+            raise ConnectionAbortedError
         self.rfile.readline()
         return chunk
 
