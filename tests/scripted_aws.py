@@ -53,6 +53,8 @@ def verb_of(asked: Asked) -> Verb:
         return Verb(service, name, region, {"Path": path, "Owner": owner})
     if service == "scheduler":
         return Verb(service, _of_scheduler(asked.method, path), region, {"Path": path})
+    if not service:
+        return Verb("", "", "", {"Path": path})
     form = {key: values[0] for key, values in parse_qs(asked.body.decode()).items()}
     return Verb(service, form.get("Action", ""), region, form)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from urllib.parse import urlparse
 
 from cloudwhale import plugins
-from cloudwhale.control.desk import mailbox_url
+from cloudwhale.control.desk import mailbox_url, providers
 from cloudwhale.settings import Settings
 from cloudwhale.spi.errors import SettingsError
 
@@ -14,7 +14,10 @@ OWN = "local"
 
 
 def must_reach(settings: Settings) -> None:
-    """Raise SettingsError for a cloud that nobody provides, and a mailbox that none can reach."""
+    """Raise SettingsError for a cloud that nobody provides, and a mailbox that none can reach.
+
+    Also for a cloud's own settings that are wrong, like a region that it does not have.
+    """
     if not settings.clouds:
         return
     _must_be_provided(settings.clouds)
@@ -27,6 +30,7 @@ def must_reach(settings: Settings) -> None:
             f"is on this host",
             "Set `mailbox` to a bucket, like s3://my-bucket/cloudwhale, or remove [clouds].",
         )
+    providers(settings)  # each says what is wrong with its own table
 
 
 def _must_be_provided(clouds: Iterable[str]) -> None:

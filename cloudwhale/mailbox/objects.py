@@ -7,7 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import unquote, urlparse
 
-from obstore.exceptions import AlreadyExistsError, BaseError
+from obstore.exceptions import (
+    AlreadyExistsError,
+    BaseError,
+    PermissionDeniedError,
+    UnauthenticatedError,
+)
 from obstore.store import LocalStore, MemoryStore, ObjectStore, from_url
 
 from cloudwhale.mailbox.counting import Counts
@@ -21,6 +26,8 @@ PART_BYTES = 8 << 20  # S3 wants parts of 5 MiB or more; eight keeps memory low 
 READ_BYTES = 1 << 20  # of a local file at once: large enough to be fast, small enough to forget
 LIST_PAGE = 1000  # keys that one LIST of S3 returns
 REMOTE = ("s3", "gs")
+METADATA = "/latest/api/token"
+"""Where a client asks for a machine's own credentials when the environment has none."""
 RETRY: "RetryConfig" = {"max_retries": 3, "retry_timeout": timedelta(seconds=15)}
 """Who waits for the store tries again by itself, and has other things to do meanwhile."""
 
@@ -258,7 +265,17 @@ def _no_store(url: str, because: str = "") -> SettingsError:
 
 
 def _unusable(verb: str, key: str, error: Exception) -> StoreUnusable:
-    return StoreUnusable(
-        f"cannot {verb} {key} in the mailbox: {str(error).splitlines()[0]}",
-        "Is the folder or bucket there, writable, and not full?",
-    )
+    says = f"cannot {verb} {key} in the mailbox: {str(error).splitlines()[0]}"
+    if isinstance(error, PermissionDeniedError | UnauthenticatedError):
+        return StoreUnusable(
+            f"{says}: the store refuses us",
+            "The credentials in the environment are wrong, have run out, or do not allow it, or "
+            "the bucket is another's: `cloudwhale doctor` looks at that.",
+        )
+    if METADATA in str(error):
+        return StoreUnusable(
+            says,
+            "There are no credentials for the store in the environment, nor on this machine: "
+            "`cloudwhale doctor` says how to make some.",
+        )
+    return StoreUnusable(says, "Is the folder or bucket there, writable, and not full?")

@@ -43,3 +43,10 @@ def test_a_cloud_that_nobody_provides_is_named_with_those_that_there_are(
         must_reach(settings(clouds={name: {}}, mailbox="s3://team/whale"))
     assert f"[clouds.{name}]" in refused.value.says
     assert hint in refused.value.remedy
+
+
+def test_a_region_that_a_cloud_does_not_have_is_refused_with_those_spelled_like_it() -> None:
+    with pytest.raises(SettingsError, match="no region 'us-esat-1'") as refused:
+        must_reach(settings(clouds={"aws": {"regions": ["us-esat-1"]}}, mailbox="s3://team/whale"))
+    assert "cloudwhale.toml, [clouds.aws]" in refused.value.says
+    assert "us-east-1" in refused.value.remedy

@@ -81,7 +81,7 @@ def image(images: Images, region: str) -> Found:
     except CloudwhaleError as error:
         says = error.says.removeprefix(f"{region} has ")
         return Found("failed", says, error.remedy.replace(region, HERE))
-    return Found("ok", f"{found.id}, a root disk of {found.least_gib:g} GiB at least")
+    return Found("ok", f"there, with a root disk of {found.least_gib:g} GiB at least")
 
 
 def quota_rows(

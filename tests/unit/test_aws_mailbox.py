@@ -1,0 +1,41 @@
+"""A mailbox in S3 that refuses us: the sentence says what to look at."""
+
+from collections.abc import Iterator
+
+import pytest
+from scripted_aws import ScriptedAws, an_account
+
+from cloudwhale.mailbox.objects import open_objects
+from cloudwhale.spi.errors import StoreUnusable
+
+
+@pytest.fixture
+def account() -> Iterator[tuple[ScriptedAws, pytest.MonkeyPatch]]:
+    with an_account() as (aws, patch):
+        patch.setenv("AWS_ALLOW_HTTP", "true")
+        yield aws, patch
+
+
+@pytest.mark.parametrize("code", ["InvalidAccessKeyId", "ExpiredToken", "AccessDenied"])
+def test_credentials_that_the_store_refuses_lead_to_the_doctor(
+    account: tuple[ScriptedAws, pytest.MonkeyPatch], code: str
+) -> None:
+    account[0].refuse_all(code, status=403)
+    with pytest.raises(StoreUnusable) as caught:
+        open_objects("s3://mailbox-1/cloudwhale").create("hello", b"")
+    assert "the store refuses us" in caught.value.says
+    assert "cloudwhale doctor" in caught.value.remedy
+
+
+def test_whoever_has_no_credentials_for_the_store_is_told_so(
+    account: tuple[ScriptedAws, pytest.MonkeyPatch],
+) -> None:
+    aws, patch = account
+    patch.delenv("AWS_ACCESS_KEY_ID")
+    patch.delenv("AWS_SECRET_ACCESS_KEY")
+    with aws.listening() as url:  # it has no metadata service, like a laptop
+        aws.refuse_all("AccessDenied", status=403)
+        patch.setenv("AWS_METADATA_ENDPOINT", url)
+        with pytest.raises(StoreUnusable) as caught:
+            open_objects("s3://mailbox-1/cloudwhale").create("hello", b"")
+    assert "There are no credentials for the store" in caught.value.remedy
