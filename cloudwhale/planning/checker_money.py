@@ -19,6 +19,7 @@ from cloudwhale.planning.rules import Rules
 
 LEAST_EXTRA_S = 150.0  # a minute that is billed at least, and 90 s until a bill ends
 HEARD_S = 900.0  # a quarter of an hour without a word, and a machine takes no new orders
+CLOSE_S = 1e-3  # a time of today as a float is not exact to the microsecond
 HOLDS_PLACE = ("starting", "running", "recovering")
 TAKES_JOBS = ("reserved", "requested", "booting", "ready")
 
@@ -299,7 +300,7 @@ def told_what_is_paid(plan: p.Plan, world: World, rules: Rules) -> Iterator[Faul
             "it is paid for otherwise": told.away_until != old.lease.away_until,
             "it is not ready": old.state.value != "ready" or old.ended_at is not None,
             "it goes back": old.id in goes_back,
-            f"we count as heard for {heard_s:g} s": not 0 < heard_s <= HEARD_S,
+            f"we count as heard for {heard_s:g} s": not 0 < heard_s <= HEARD_S + CLOSE_S,
         }
         for why in (why for why, is_broken in broken.items() if is_broken):
             yield Fault("told-what-is-paid", f"{old.id} is told of a lease although {why}")
