@@ -38,7 +38,7 @@ MISTAKES = (
     "InvalidParameterValue", "InvalidParameterCombination", "InvalidParameter",
     "InvalidUserData.Malformed", "InvalidLaunchTemplateId.Malformed",
     "InvalidLaunchTemplateName.MalformedException", "InvalidSubnetID.NotFound",
-    "InvalidGroup.NotFound", "InvalidBlockDeviceMapping", "VPCIdNotSpecified", "MissingInput",
+    "InvalidBlockDeviceMapping", "VPCIdNotSpecified", "MissingInput",
 )  # fmt: skip
 KINDS: dict[type[CloudwhaleError], tuple[str, ...]] = {
     NoCapacity: NO_HARDWARE,
@@ -204,3 +204,20 @@ def test_what_only_the_account_can_read_stands_in_the_command_that_reads_it() ->
     error = refusal("UnauthorizedOperation", says, Errand("ec2:CreateFleet", "us-east-1"))
     assert "QUJD" not in error.says
     assert "--encoded-message QUJD`" in error.remedy
+
+
+def test_a_group_of_ours_that_was_removed_is_made_anew_for_the_next_launch(aws: SmallAws) -> None:
+    provider = a_provider(aws)
+    provider.launch(a_request())
+    aws.fleet_errors, aws.groups = {"*": "InvalidGroup.NotFound"}, {}
+    with pytest.raises(TryAnother, match="was removed"):
+        provider.launch(a_request("rental-2"))
+    aws.fleet_errors = {}
+    provider.launch(a_request("rental-3"))
+    assert "us-east-1" in aws.groups
+
+
+def test_a_group_of_the_settings_that_is_not_there_is_told(aws: SmallAws) -> None:
+    aws.fleet_errors = {"*": "InvalidGroup.NotFound"}
+    with pytest.raises(Denied, match="InvalidGroup.NotFound"):
+        a_provider(aws, security_group="sg-9").launch(a_request())

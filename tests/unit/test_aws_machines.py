@@ -335,3 +335,26 @@ def test_a_list_is_given_although_a_missing_stop_cannot_be_set(aws: SmallAws) ->
     aws.clock.advance_to(NOW + 5)
     after.machines()
     assert len(aws.schedules) == 1
+
+
+def test_a_machine_that_tags_do_not_reach_yet_has_no_fixed_stop(aws: SmallAws) -> None:
+    provider = a_provider(aws)
+    machine = provider.launch(a_request())
+    aws.refusals["create_tags"] = refused("InvalidInstanceID.NotFound")
+    with pytest.raises(Unreachable):
+        provider.extend(machine.id, NOW + 7200)
+
+
+def test_a_price_that_nobody_says_is_asked_for_once_a_minute(aws: SmallAws) -> None:
+    provider = a_provider(aws)
+    provider.launch(a_request())
+    after = a_provider(aws)
+    aws.refusals["describe_spot_price_history"] = refused("UnauthorizedOperation")
+    before = len(aws.words_of("describe_spot_price_history"))
+    for second in range(30):
+        aws.clock.advance_to(NOW + 2 * second)
+        assert after.machines()[0].price_usd_h is None
+    assert len(aws.words_of("describe_spot_price_history")) == before + 1
+    aws.refusals.clear()
+    aws.clock.advance_to(NOW + 120)
+    assert after.machines()[0].price_usd_h is not None

@@ -122,6 +122,8 @@ REACTIONS: Mapping[str, Reaction] = {
     "Unavailable": _AGAIN,
     "ServerInternal": _AGAIN,
     "RequestTimeout": _AGAIN,
+    "InvalidInstanceID": _AGAIN,  # right after a launch: EC2's answers are late by seconds
+    "InvalidID": _AGAIN,  # the same, by CreateTags
     MISMATCH: Reaction(Unreachable, "What the first call with this token made is looked for."),
     # The account, its credentials and permissions.
     SPOT_ROLE: Reaction(
@@ -152,10 +154,12 @@ REACTIONS: Mapping[str, Reaction] = {
     "InvalidSubnetID": _SUBNET,
     "InvalidSubnet": _SUBNET,
     "InvalidGroup": _GROUP,
+    "InvalidSecurityGroupID": _GROUP,
     "InvalidLaunchTemplateName": _TEMPLATE,
     "InvalidLaunchTemplateId": _TEMPLATE,
     "InvalidLaunchTemplate": _TEMPLATE,
     "InvalidParameter": _MISTAKE,
+    "InvalidInstanceID.Malformed": _MISTAKE,
     "InvalidUserData": _MISTAKE,
     "InvalidBlockDeviceMapping": _MISTAKE,
     "ValidationException": _MISTAKE,

@@ -18,6 +18,9 @@ from cloudwhale_providers.aws.listing import Seen
 UNLISTED_S: Seconds = 300.0
 """So long a machine that was launched counts as there although it is not listed yet."""
 
+ASK_AGAIN_S: Seconds = 60.0
+"""After so long a price is asked for again that nobody has said."""
+
 
 @dataclass(frozen=True, slots=True)
 class Recent:
@@ -39,6 +42,8 @@ class Known:
         """By type; None: the catalogue does not have it."""
         self._prices: dict[str, MicroUsd] = {}
         """Of spot machines, by id: what an hour cost when they were launched."""
+        self._asked_at: dict[str, Seconds] = {}
+        """When a price was asked for that is not known yet, by id."""
         self._gone_at: dict[str, Instant] = {}
         self._recent: dict[str, Recent] = {}
         self._lock = Lock()
@@ -113,17 +118,21 @@ class Known:
 
     def _price(self, one: Seen) -> MicroUsd | None:
         """Return what an hour cost in its zone when it was launched; None: nobody has said."""
+        now = self._account.clock.steady()
         with self._lock:
             known = self._prices.get(one.id)
-        if known is None:
-            try:
-                known = price_at_launch(self._account, one)
-            except CloudwhaleError:
-                return None  # asked again with the next list
-            if known is not None:
-                with self._lock:
-                    self._prices[one.id] = known
-        return known
+            if known is not None or now - self._asked_at.get(one.id, -ASK_AGAIN_S) < ASK_AGAIN_S:
+                return known
+            self._asked_at[one.id] = now
+        try:
+            found = price_at_launch(self._account, one)
+        except CloudwhaleError:
+            return None
+        if found is not None:
+            with self._lock:
+                self._prices[one.id] = found
+                del self._asked_at[one.id]
+        return found
 
 
 def price_at_launch(account: Account, one: Seen) -> MicroUsd | None:

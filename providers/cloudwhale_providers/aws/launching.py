@@ -22,8 +22,13 @@ from cloudwhale_providers.prices.aws import quota_group
 
 SETTLES_S: Seconds = 300.0
 """An instance that is not listed by then was never made: EC2's lists are late by seconds."""
-GONE = ("InvalidLaunchTemplate", "InvalidGroup", "InvalidSubnet")
+GONE = ("InvalidLaunchTemplate", "InvalidGroup", "InvalidSecurityGroupID", "InvalidSubnet")
 """What we had made, or had looked at, and is not there any more."""
+MADE = (
+    "InvalidGroup.NotFound", "InvalidSecurityGroupID.NotFound",
+    "InvalidLaunchTemplateId.NotFound", "InvalidLaunchTemplateName.NotFound",
+)  # fmt: skip
+"""What the next launch makes anew."""
 
 
 def token(installation: str, request_id: str) -> str:
@@ -150,27 +155,37 @@ class Launching:
     ) -> CloudwhaleError:
         """Return why a fleet has made nothing: the gravest of its errors, and all that it tried."""
         errand = errors.Errand("ec2:CreateFleet", offer.region, self._quota(offer))
-        for one in told:
-            if one.get("ErrorCode") in ("Unsupported", "InvalidAvailabilityZone"):
-                self._network.lacks(self._zone(offer, one), offer.type)
-        zones = [
-            self._network.zone_of(offer.region, choice)
-            for choice in words["LaunchTemplateConfigs"][0]["Overrides"]
-        ]
-        others = tuple(_elsewhere(offer, zone) for zone in zones if zone and zone != offer.zone)
         found = [
-            errors.refusal(
-                str(one.get("ErrorCode", "")), f"{self._zone(offer, one)}: "
-                f"{one.get('ErrorMessage', '')}", errand,
-            )
+            errors.refusal(_code(one), f"{self._zone(offer, one)}: {_says(one)}", errand)
             for one in told
-        ]  # fmt: skip
+        ]
+        others = self._others(words, offer)
         gravest = errors.gravest(found)
+        if self._is_stale(told, offer):
+            return TryAnother(f"something of ours was removed: {found[0].says}", offers=others)
         if gravest is None:
             return NoCapacity(f"EC2 has made no {offer.type}, and does not say why", offers=others)
         if isinstance(gravest, TryAnother):
             return type(gravest)(gravest.says, gravest.remedy, offers=others)
         return gravest
+
+    def _is_stale(self, told: Sequence[Mapping[str, Any]], offer: Offer) -> bool:
+        """Learn from what a fleet was refused; say whether the next launch makes it anew."""
+        for one in told:
+            if _code(one) in ("Unsupported", "InvalidAvailabilityZone"):
+                self._network.lacks(self._zone(offer, one), offer.type)
+        if not any(_code(one).startswith(GONE) for one in told):
+            return False
+        self._network.forget(offer.region)
+        self._templates.forget(offer.region)
+        is_ours = not self._account.options.security_group
+        return is_ours and any(_code(one).startswith(MADE) for one in told)
+
+    def _others(self, words: Mapping[str, Any], offer: Offer) -> tuple[str, ...]:
+        """Return the offers in the other zones that a fleet has tried."""
+        overrides = words["LaunchTemplateConfigs"][0]["Overrides"]
+        zones = [self._network.zone_of(offer.region, choice) for choice in overrides]
+        return tuple(_elsewhere(offer, zone) for zone in zones if zone and zone != offer.zone)
 
     def _looked_for(self, request: LaunchRequest, offer: Offer, error: Unreachable) -> Made:
         """Find what a token has made that came with other words before, by an earlier process."""
@@ -197,6 +212,14 @@ class Launching:
         if quota is None:
             return f"Ask AWS for more vCPUs of {offer.type} in {offer.region}."
         return f"`{raise_command(quota, offer.region, offer.quota_units)}` asks for more."
+
+
+def _code(told: Mapping[str, Any]) -> str:
+    return str(told.get("ErrorCode", ""))
+
+
+def _says(told: Mapping[str, Any]) -> str:
+    return str(told.get("ErrorMessage", ""))
 
 
 def _elsewhere(offer: Offer, zone: str) -> str:
