@@ -7,6 +7,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
@@ -106,7 +107,7 @@ def serve(told: argparse.Namespace, sizes: Sizes = NORMAL) -> int:
         stands=standing.stands,
         tenancy=tenancy,
         own_users=told.own_users,
-        notices=_notices(told.notices),
+        notices=partial(_notices, told.notices) if told.notices else None,
     )
     rim = Rim(charge, place, objects, clock)
     threading.excepthook = _crash
@@ -118,8 +119,6 @@ def serve(told: argparse.Namespace, sizes: Sizes = NORMAL) -> int:
 
 def _notices(name: str) -> Notices | None:
     """Return who hears that the provider takes this machine; without one it runs all the same."""
-    if not name:
-        return None
     from cloudwhale.plugins import NOTICES, load
 
     try:

@@ -9,10 +9,13 @@ from cloudwhale.spi.notices import Notice, Notices
 
 
 class Noticing:
-    """A thread that asks again and again, and tells each notice once."""
+    """A thread that asks again and again, and tells each notice once.
 
-    def __init__(self, notices: Notices, tell: Callable[[Seen], None]) -> None:
-        self._notices = notices
+    Who is asked is loaded by the thread: the agent joins first. None: nobody can be.
+    """
+
+    def __init__(self, load: Callable[[], Notices | None], tell: Callable[[Seen], None]) -> None:
+        self._load = load
         self._tell = tell
         self._told: Notice | None = None
         self._ended = threading.Event()
@@ -26,9 +29,9 @@ class Noticing:
         """End; a question that is under way is not waited for."""
         self._ended.set()
 
-    def look(self) -> None:
+    def look(self, notices: Notices) -> None:
         """Ask once; tell what is new. A recommendation after a notice is nothing new."""
-        found = self._notices.look()
+        found = notices.look()
         if found is None or found == self._told:
             return
         if found.goes_at is None and self._told is not None:
@@ -37,6 +40,7 @@ class Noticing:
         self._tell(Warned(found.goes_at, found.says))
 
     def _live(self) -> None:
-        while not self._ended.is_set():
-            self.look()
-            wait(self._notices.every_s, self._ended)
+        notices = self._load()
+        while notices is not None and not self._ended.is_set():
+            self.look(notices)
+            wait(notices.every_s, self._ended)

@@ -4,7 +4,7 @@ import os
 import sys
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -72,7 +72,7 @@ class Charge:
     """Of a rented machine; None: it is not rented."""
     own_users: bool = False
     """Whether each job is to have a user of its own."""
-    notices: Notices | None = None
+    notices: Callable[[], Notices | None] | None = None
     """Who hears that its provider takes it away; None: nobody."""
 
 
@@ -151,8 +151,6 @@ class Rim:
         self._wake()
         self._tools.logs.start()
         self._tools.poster.start()
-        if self._noticing is not None:
-            self._noticing.start()
         while not self._state.left:
             self._turn()
         if self._noticing is not None:
@@ -289,6 +287,8 @@ class Rim:
         self._orders.start(read_to)
         self._eyes.start(here)
         self._docker.begin(here, self._now())
+        if self._noticing is not None:
+            self._noticing.start()
 
     def _step_apart(self) -> None:
         """Keep jobs from one another and from the metadata service; say what cannot be done."""

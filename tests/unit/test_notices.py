@@ -103,13 +103,14 @@ def test_the_environment_says_where_the_service_is(
 
 def test_each_notice_is_told_once_and_a_recommendation_after_it_never(here: Machine) -> None:
     told: list[Seen] = []
-    noticing = Noticing(AwsNotices(here.url), told.append)
-    noticing.look()
+    notices = AwsNotices(here.url)
+    noticing = Noticing(lambda: notices, told.append)
+    noticing.look(notices)
     here.says[MAY_GO] = json.dumps({"noticeTime": "2026-11-30T12:00:00Z"})
-    noticing.look()
-    noticing.look()
+    noticing.look(notices)
+    noticing.look(notices)
     here.goes("2026-11-30T12:02:00Z")
-    noticing.look()
+    noticing.look(notices)
     del here.says[TAKEN]
-    noticing.look()
+    noticing.look(notices)
     assert [one.goes_at for one in told if isinstance(one, Warned)] == [None, 1796040120.0]
