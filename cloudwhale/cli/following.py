@@ -189,6 +189,8 @@ class Follower:
                 if isinstance(event, e.OfJob):
                     if event.job in self._scene.jobs:
                         yield event
+                elif isinstance(event, e.Noted) and event.subject in self._scene.jobs:
+                    self._view.noted(self._scene.jobs[event.subject], event)
                 else:
                     for said in self._scene.fleet.take(event):
                         self._view.rented(said)

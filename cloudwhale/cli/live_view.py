@@ -8,7 +8,7 @@ from rich.text import Text
 
 from cloudwhale.cli.fleet import Fleet, Said
 from cloudwhale.cli.picture import Seen, picture
-from cloudwhale.cli.view import sentence
+from cloudwhale.cli.view import note, sentence
 from cloudwhale.model import event as e
 from cloudwhale.model.job import Job
 from cloudwhale.model.run import Run
@@ -50,6 +50,16 @@ class LiveView:
         style = STYLES[TONES[job.state]]
         time = (f"{clock_time(event.at)} ", "dim")
         self._console.print(Text.assemble(time, f"{job.id} ", (said, style)))
+
+    def noted(self, job: Job, event: e.Noted) -> None:
+        """See View: it stands in the job's row until the job prints something."""
+        self._changed = True
+        said = note(job, event)
+        if self._several:
+            self._last[job.id] = said
+        else:
+            time = (f"{clock_time(event.at)} ", "dim")
+            self._console.print(Text.assemble(time, (said, "dim")))
 
     def logged(self, job: Job, lines: Sequence[str], partial: str) -> None:
         """See View."""

@@ -19,6 +19,10 @@ class View(Protocol):
         """Show that something happened to a job, which is given as it is afterwards."""
         ...
 
+    def noted(self, job: Job, event: e.Noted) -> None:
+        """Show that something is worth knowing of a job: how far its inputs are, what was lost."""
+        ...
+
     def logged(self, job: Job, lines: Sequence[str], partial: str) -> None:
         """Show finished lines of a job's output; `partial` is the one still being written."""
         ...
@@ -52,6 +56,10 @@ class PlainView:
         said = sentence(job, event)
         if said is not None:
             self._write([f"{clock_time(event.at)} {job.id} {said}"])
+
+    def noted(self, job: Job, event: e.Noted) -> None:
+        """See View."""
+        self._write([f"{clock_time(event.at)} {job.id} {note(job, event)}"])
 
     def logged(self, job: Job, lines: Sequence[str], partial: str) -> None:
         """See View."""
@@ -89,6 +97,12 @@ _WITH_REASON = (
     e.CheckpointLate,
     e.AttemptLost,
 )
+
+
+def note(job: Job, event: e.Noted) -> str:
+    """Say what is worth knowing of a job, with its code."""
+    said = headline(event, job.placement) or "something is worth knowing"
+    return clean(f"{said}: {event.reason.says} [{event.reason.code}]")
 
 
 def sentence(job: Job, event: e.OfJob) -> str | None:

@@ -70,6 +70,8 @@ _NOTED: dict[Code, str] = {
     Code.RESTORE_FAILED: "its checkpoint could not be put back",
     Code.LOG_SHORTENED: "its log was shortened",
     Code.IMAGE_PULLED: "its image was fetched",
+    Code.INPUTS_FETCHED: "its inputs come",
+    Code.OUTPUTS_DROPPED: "not all that it left was kept",
     Code.STALE_ATTEMPT: "an attempt that does not count any more reports",
 }
 

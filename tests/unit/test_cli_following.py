@@ -275,3 +275,20 @@ def test_a_scene_has_the_jobs_in_the_order_they_were_submitted() -> None:
     assert list(here.jobs) == ["c-1", "a-1", "b-1"]
     assert here.jobs["a-1"].state is JobState.COMPLETED
     assert here.seen == table.desk.store.version()
+
+
+def test_what_is_worth_knowing_of_a_job_is_told_and_of_others_not() -> None:
+    table = Table("a-1")
+
+    def noted(subject: str) -> Act:
+        reason = Reason(code=Code.INPUTS_FETCHED, says="1.0 GiB of 4.0 GiB, 80.0 MiB/s")
+        event = e.Noted(at=3.0, subject=subject, reason=reason)
+        return lambda: table.desk.store.append([event])
+
+    acts = Scripted(
+        lambda: table.starts("a-1"), noted("a-1"), noted("b-1"), lambda: table.ends("a-1")
+    )
+    table.follower().to_the_end(acts, never)
+    assert [line for line in table.lines() if "GiB" in line] == [
+        "a-1 its inputs come: 1.0 GiB of 4.0 GiB, 80.0 MiB/s [inputs-fetched]"
+    ]
