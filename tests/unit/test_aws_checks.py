@@ -10,9 +10,11 @@ import pytest
 from scripted_aws import ACCOUNT, ScriptedAws, an_account, hasty_clients, refusal, said
 
 from cloudwhale.clock import SystemClock
+from cloudwhale.control.checks import checks
 from cloudwhale.model.node import Facts
 from cloudwhale.model.offer import Offer
 from cloudwhale.model.units import MicroUsd
+from cloudwhale.settings import Settings
 from cloudwhale.spi.errors import SettingsError
 from cloudwhale.spi.provider import Check
 from cloudwhale_providers.aws.account import Account
@@ -118,6 +120,22 @@ def test_an_account_in_which_all_is_there_is_well(aws: ScriptedAws, calls: Clien
         "credentials", "regions", "network", "image", "quotas", "launches",
         "spot role", "machine role", "stop role", "bucket",
     ]  # fmt: skip
+
+
+def test_the_command_shows_the_rows_of_one_provider(
+    aws: ScriptedAws, calls: Clients, tmp_path: Path
+) -> None:
+    settings = Settings(
+        home=tmp_path, mailbox="s3://mailbox-1/cloudwhale", clouds={"aws": dict(GOOD)}
+    )
+    rows = checks(settings, "aws")
+    assert {one.name.partition(" ")[0] for one in rows} == {"aws"}
+    assert bad(rows) == []
+
+
+def test_a_provider_that_is_not_set_is_refused_with_those_that_are(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="no provider 'gcp', but aws, local"):
+        checks(Settings(home=tmp_path, clouds={"aws": {}}), "gcp")
 
 
 def test_nothing_is_left_of_a_look(aws: ScriptedAws, calls: Clients) -> None:

@@ -24,7 +24,7 @@ from cloudwhale_providers.aws.settings import read, regions
 from cloudwhale_providers.aws.stopping import Pause, Stopping, for_real
 from cloudwhale_providers.aws.template import Templates
 
-DOCTOR_S: Seconds = 10.0
+DOCTOR_S: Seconds = 5.0
 """Who does not answer a check by then is told of: a person waits for it."""
 
 
