@@ -54,7 +54,7 @@ class MotoCloud:
         with self._turn:
             try:
                 pieces = self._application(_environ(asked), start)
-            except NotImplementedError:
+            except RuntimeError:  # the kind that it raises for verbs that it lacks
                 return _unknown(asked)
             try:
                 body = b"".join(pieces)
