@@ -16,6 +16,7 @@ import pytest
 from shell import COMMAND, Shell, until
 
 from cloudwhale.control.store import open_store, sqlite_url
+from cloudwhale.model import event as e
 from cloudwhale.model.units import MicroUsd
 from cloudwhale_providers.sandbox import Sandbox
 from cloudwhale_providers.sandbox.processes import of_folder
@@ -23,6 +24,14 @@ from cloudwhale_providers.sandbox.record import Lock
 
 READABLE = all(path.stat().st_mode & 0o005 for path in Path(sys.executable).resolve().parents)
 JOB = 'name: {name}\ncommand: {command}\nresources: {{gpu: "A10G:1", cpu: 1}}\nduration: {length}\n'
+SAVES = """
+for n in $(seq 32); do
+    echo $n > $CLOUDWHALE_CHECKPOINT_DIR/step.tmp
+    mv $CLOUDWHALE_CHECKPOINT_DIR/step.tmp $CLOUDWHALE_CHECKPOINT_DIR/step
+    sleep 1
+done
+"""
+"""Half a minute of work that is saved each second."""
 USERS = {
     "AWS_PROFILE": "work", "AWS_SESSION_TOKEN": "dummy", "AWS_ENDPOINT_URL_S3": "http://127.0.0.1:9",
     "AWS_ACCESS_KEY_ID": "dummy", "AWS_SECRET_ACCESS_KEY": "dummy", "HTTP_PROXY": "http://127.0.0.1:9",
@@ -53,6 +62,13 @@ def spent(shell: Shell) -> MicroUsd:
     with closing(open_store(sqlite_url(shell.home / "sandbox"), may_migrate=False)) as store:
         accounts = store.accounts()
     return MicroUsd(sum(one.spent for one in accounts if one.needs_limit))
+
+
+def saved(shell: Shell) -> int:
+    """Return how often checkpoints were published."""
+    with closing(open_store(sqlite_url(shell.home / "sandbox"), may_migrate=False)) as store:
+        told = store.since(0, 100_000)
+    return sum(isinstance(one.event, e.CheckpointSaved) for one in told)
 
 
 def metered(shell: Shell) -> list[Any]:
@@ -90,7 +106,8 @@ def test_what_was_said_and_stored_is_there_after_the_box_has_ended(shell: Shell)
 def test_over_an_hour_that_takes_half_a_minute_ledger_and_meter_are_equal(shell: Shell) -> None:
     shell.write("fast.yaml", "speed: 120\nowned: none\nboot: 60s\n")
     for name in ("a", "b"):
-        a_job(shell, "sleep 32", name=name, length="65m")
+        file = a_job(shell, SAVES, name=name, length="65m")
+        shell.write(file, (shell.folder / file).read_text() + "checkpoint: {every: 4m}\n")
     words = ("--budget", "20", "--sandbox", "--sandbox-script", "fast.yaml")
     assert shell("submit", "a.yaml", "b.yaml", *words).code == 0
     controller = shell.start("controller", "--until-empty", "--sandbox")
@@ -102,6 +119,7 @@ def test_over_an_hour_that_takes_half_a_minute_ledger_and_meter_are_equal(shell:
     jobs = shell("ps", "--sandbox", "--all", "--json").document["jobs"]
     assert {job["state"] for job in jobs} == {"completed"}
     assert not {job["node"] for job in jobs} & {"host"}, "this host takes none"
+    assert saved(shell) >= 4, "intervals of checkpoints go as fast"
 
 
 def test_what_is_wrong_in_a_script_is_said_before_anything_starts(shell: Shell) -> None:
