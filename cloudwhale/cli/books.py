@@ -1,11 +1,13 @@
 """What is known of the machines that some jobs are on, or were: those that went back too."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
 
 from cloudwhale.model import event as e
 from cloudwhale.model import plan as p
 from cloudwhale.model.job import Job
 from cloudwhale.model.rental import Rental
+from cloudwhale.model.requests import StoreUse
 from cloudwhale.model.units import NOTHING, MicroUsd
 from cloudwhale.reporting.receipt import Bill, Books
 from cloudwhale.spi.store import Store
@@ -44,15 +46,18 @@ def _bill(store: Store, rental: Rental) -> Bill:
     """Return what was charged and freed for a machine."""
     charges: dict[str, MicroUsd] = {}
     released = NOTHING
+    used: dict[str, StoreUse] = {}
     for told in store.events(rental.id):
         match told.event:
             case e.Charged(job=str(job), amount=amount):
                 charges[job] = MicroUsd(charges.get(job, NOTHING) + amount)
             case e.Released(amount=amount):
                 released = MicroUsd(released + amount)
+            case e.StoreUsed(agent=agent, use=use):
+                used[agent] = use  # the newest holds what those before it have said
             case _:
                 pass
-    return Bill(rental, charges, released)
+    return Bill(rental, charges, released, used=reduce(StoreUse.and_, used.values(), StoreUse()))
 
 
 def _one_each(store: Store, bills: Sequence[Bill]) -> MicroUsd | None:

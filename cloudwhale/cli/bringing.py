@@ -57,7 +57,8 @@ class _Coming:
 class Bringing:
     """What is fetched for the jobs of a run, in a thread that nobody waits for who goes."""
 
-    def __init__(self, objects: Objects, folders: dict[str, Path]) -> None:
+    def __init__(self, objects: Objects, folders: dict[str, Path], also: str = "") -> None:
+        self._also = also
         self._objects = objects
         self._folders = folders
         self._line: SimpleQueue[_Coming] = SimpleQueue()
@@ -92,7 +93,7 @@ class Bringing:
             if not first.is_done.is_set():
                 return said + _underway(first, now)
             self._coming.pop(0)
-            said += _outcome(first)
+            said += _outcome(first, self._also)
         return said
 
 
@@ -121,11 +122,11 @@ def _bytes_in(folder: Path) -> int:
     return total
 
 
-def _outcome(one: _Coming) -> list[str]:
+def _outcome(one: _Coming, also: str) -> list[str]:
     if one.error is not None:
         return [
             f"the results of {one.job.id} did not come: {one.error.says}. "
-            f"`cloudwhale results {one.job.id}` tries again."
+            f"`cloudwhale results {one.job.id}{also}` tries again."
         ]
     if one.brought is not None:
         return [brought_words(one.brought)]

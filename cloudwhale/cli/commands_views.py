@@ -59,7 +59,8 @@ def results(
 ) -> None:
     """Fetch what a job has left at its `outputs`.
 
-    `run` and `attach` do so at its end. It comes whole or not at all. What lies there already is moved aside, never written over.
+    `run` and `attach` do so at its end. It comes whole or not at all. What lies there already is
+    moved aside, never written over.
     """
     from cloudwhale.cli.fetching import results as do
 
@@ -105,7 +106,8 @@ def doctor(
 ) -> None:
     """Check what jobs need, and say how to mend it.
 
-    That is this host, and the clouds that machines are rented from. Exit code 1 when a check failed.
+    That is this host, and the clouds that machines are rented from. Exit code 1 when a check
+    failed.
     """
     from cloudwhale.cli.looking import doctor as do
 

@@ -44,6 +44,8 @@ class Fleet:
     run: str
     rentals: dict[str, Rental] = field(default_factory=dict[str, Rental])
     """By id; those that are back too, for what they have cost."""
+    also: str = ""
+    """What commands that are named need beside their names: ` --sandbox` in there."""
     _until: Instant = 0.0
     """Until when it was said to go on by itself."""
 
@@ -67,7 +69,7 @@ class Fleet:
         if now is rental:
             return []
         self.rentals[rental.id] = now
-        return [Said(rental.id, kept_words(now, job, at), at, "warn")]
+        return [Said(rental.id, kept_words(now, job, at, self.also), at, "warn")]
 
     def _moved(self, rental: Rental, at: Instant) -> Iterable[Said]:
         before = self.rentals.get(rental.id)

@@ -92,10 +92,11 @@ def scene(desk: Desk, run: Run, now: Instant) -> Scene:
     # Some of these may be newer than the world; what is told of them then is told once more.
     rentals = {rental.id: rental for rental in store.rentals(run.id)}
     folders = folders_of(jobs.values(), Path.cwd() / RESULTS)
-    bringing = Bringing(desk.objects, folders)
+    also = " --sandbox" if desk.settings.sandbox else ""
+    bringing = Bringing(desk.objects, folders, also)
     for job in jobs.values():
         bringing.ended(job)
-    return Scene(run, jobs, world.version, Fleet(run.id, rentals), bringing)
+    return Scene(run, jobs, world.version, Fleet(run.id, rentals, also), bringing)
 
 
 @dataclass(slots=True)

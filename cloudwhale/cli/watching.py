@@ -149,8 +149,11 @@ class Watch:
     def _detach(self, run: Run, jobs: Sequence[Job], told: signal.Signals | None) -> int:
         if self._host.holds:
             self.left_behind = leave_controller_behind(self._settings)
+        also = " --sandbox" if self._settings.sandbox else ""
         by = f" A controller works on (process {self.left_behind})." if self.left_behind else ""
-        self._paper.say(f"Detached, the jobs go on.{by} Come back: cloudwhale attach {run.id}")
+        self._paper.say(
+            f"Detached, the jobs go on.{by} Come back: cloudwhale attach {run.id}{also}"
+        )
         if self._as_json:
             self._print_receipt(run, jobs)
         return Exit.DONE if told is None else Exit.SIGNAL + told

@@ -111,13 +111,17 @@ def _returned(rental: Rental) -> str:
     return f"is back, {small(rental.spent)} for {span(max(0.0, until - since))}"
 
 
-def kept_words(rental: Rental, job: Job, now: Instant) -> str:
-    """Say that a machine stays because a job has failed there, and how to look at it."""
+def kept_words(rental: Rental, job: Job, now: Instant, also: str = "") -> str:
+    """Say that a machine stays because a job has failed there, and how to look at it.
+
+    `also`: what the commands that are named need beside their names.
+    """
     folder = f"nodes/{rental.node}/attempts/{job.id}/{job.attempt}/work"
     return (
         f"is kept until {hour(rental.kept_until, now)} to be looked at, as {job.id} has failed: "
         f"its folder is {folder} in the agent's home on {rental.machine or rental.id}, its output "
-        f"`cloudwhale logs {job.id}`; `cloudwhale cancel {job.id}` gives the machine back"
+        f"`cloudwhale logs {job.id}{also}`; `cloudwhale cancel {job.id}{also}` gives the machine "
+        f"back"
     )
 
 
