@@ -1,6 +1,8 @@
 """Launches at the sandbox's EC2: what moto lacks, asked through boto3."""
 
 from collections.abc import Iterator
+from contextlib import suppress
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -29,6 +31,7 @@ WEATHER = Weather(
     refusals=(Refusal(Which("g6.xlarge", A), "InsufficientFreeAddressesInSubnet"),),
     quotas={"L-34B43A08": 8.0, "L-1216C47A": 8.0},
 )
+_ERRORS: Any = import_module("botocore.exceptions")
 
 
 @pytest.fixture(scope="module")
@@ -121,6 +124,25 @@ def test_a_token_makes_one_template(box: Box) -> None:
 def test_a_token_that_is_too_long_is_refused(box: Box) -> None:
     words = fleet_words("whole", [{"InstanceType": TYPE}], ClientToken="x" * 65)
     assert box.refusal("ec2", "create_fleet", **words) == "InvalidParameterValue"
+
+
+def test_a_launch_that_is_repeated_until_it_is_answered_makes_one_machine(box: Box) -> None:
+    box.endpoint.fault_share(0.4, seed=11)
+    made_by: dict[str, str] = {}
+    asked = 0
+    try:
+        for number in range(40):
+            token = f"rough-{number}"
+            while token not in made_by:
+                asked += 1
+                with suppress(_ERRORS.ClientError, _ERRORS.HTTPClientError):
+                    made_by[token] = box.run(ClientToken=token)
+    finally:
+        box.endpoint.no_faults()
+    listed = box.ec2(
+        "describe_instances", Filters=[{"Name": "client-token", "Values": ["rough-*"]}]
+    )
+    assert asked > 50 and len(listed["Reservations"]) == len(set(made_by.values())) == 40
 
 
 # -- what is made ----------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from cloudwhale.spi.prices import Market
@@ -81,6 +82,7 @@ class Quotas:
         }
 
 
+@cache
 def quota_code(type_name: str, market: Market) -> str | None:
     """Return the quota that a type counts against; None where nobody has said its code."""
     return CODES.get((market, quota_group(type_name, market)))
