@@ -18,7 +18,8 @@ NAME = "sandbox"
 LOG = "sandbox.log"
 LOOK_EVERY_S: Seconds = 0.05  # of real time: nobody is inside yet
 QUIET_S: Seconds = 2.0
-SAID_LINES = 2  # a sentence and its remedy
+COMPLAINS = "cloudwhale: "
+"""So begins what a command says last when it fails; its remedy stands below."""
 UP_WITHIN_S: Seconds = 60.0  # it loads a whole cloud, on a busy host too
 
 Told: TypeAlias = Callable[[str], None]
@@ -81,13 +82,17 @@ def box_of(settings: Settings) -> Box:
     return Box(home, home / "cloud", sandbox())
 
 
-def last_words(box: Box) -> str:
-    """Return the last lines that a sandbox has said, as one."""
+def last_words(box: Box) -> tuple[str, str]:
+    """Return the last sentence that a sandbox has said, and the remedy that it named."""
     try:
         lines = (box.folder / LOG).read_text(errors="replace").strip().splitlines()
     except OSError:
         lines = []
-    return " ".join(line.strip() for line in lines[-SAID_LINES:]) or "it said nothing"
+    begins = [at for at, line in enumerate(lines) if line.startswith(COMPLAINS)]
+    if not begins:
+        return (lines[-1] if lines else "it said nothing"), ""
+    remedy = " ".join(line.strip() for line in lines[begins[-1] + 1 :])
+    return lines[begins[-1]].removeprefix(COMPLAINS), remedy
 
 
 def _surround(found: Surroundings) -> None:
@@ -117,10 +122,9 @@ def _started(box: Box, script: str, told: Told) -> Surroundings:
             clock.wait(LOOK_EVERY_S)
         if code or waited_s > UP_WITHIN_S:
             process.terminate()
-            raise Unreachable(
-                f"the sandbox did not come up: {last_words(box)}",
-                f"All that it said is in {box.folder / LOG}.",
-            )
+            says, remedy = last_words(box)
+            where = f"All that it said is in {box.folder / LOG}."
+            raise Unreachable(f"the sandbox did not come up: {says}", f"{remedy}\n{where}".strip())
         waited_s += LOOK_EVERY_S
         if waited_s - LOOK_EVERY_S < QUIET_S <= waited_s:
             told("starting the sandbox …")

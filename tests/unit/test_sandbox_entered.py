@@ -8,7 +8,7 @@ import pytest
 
 from cloudwhale import clock
 from cloudwhale.control.desk import providers
-from cloudwhale.control.surrounding import box_of, entered, settled
+from cloudwhale.control.surrounding import box_of, entered, last_words, settled
 from cloudwhale.settings import Settings, load
 from cloudwhale.spi.errors import SettingsError, SpecError, Unreachable
 from cloudwhale_providers.sandbox import Sandbox, record
@@ -156,6 +156,13 @@ def test_a_box_that_does_not_come_up_is_told_with_its_last_words(
     with pytest.raises(Unreachable, match="did not come up: .*llegal option") as raised:
         entered(settings, starts=True)
     assert "sandbox.log" in raised.value.remedy
+
+
+def test_the_remedy_that_it_named_is_told(settings: Settings) -> None:
+    box = box_of(settings)
+    box.folder.mkdir(parents=True)
+    (box.folder / "sandbox.log").write_text("noise\ncloudwhale: it needs moto\n  Run: pip\n")
+    assert last_words(box) == ("it needs moto", "Run: pip")
 
 
 def test_settings_without_a_sandbox_stay_as_they_are(tmp_path: Path) -> None:
