@@ -7,7 +7,8 @@ from typing import TypeAlias
 
 from cloudwhale.clock import pause
 from cloudwhale.mailbox.box import Box
-from cloudwhale.mailbox.documents import AnyReport, AttemptEnded, Heartbeat, Left, StoreUse
+from cloudwhale.mailbox.documents import AnyReport, AttemptEnded, Heartbeat, Left
+from cloudwhale.model.requests import StoreUse
 from cloudwhale.model.units import Seconds
 from cloudwhale.spi.clock import Clock
 from cloudwhale.spi.errors import StoreUnusable

@@ -7,8 +7,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from cloudwhale.mailbox.counting import Counts
-from cloudwhale.mailbox.documents import StoreUse
 from cloudwhale.mailbox.objects import Objects, StoreObjects
+from cloudwhale.model.requests import StoreUse
 
 ENDPOINT = "AWS_ENDPOINT_URL"
 LOOPBACK = ("localhost", "::1")

@@ -79,7 +79,7 @@ class Reading:
         self.said_at[node] = report.at
         if isinstance(report, d.Heartbeat) and report.measured is not None:
             self.measured[node] = report.measured
-        found = tuple(self._meaning(node, report))
+        found = (*self._asked(node, report), *self._meaning(node, report))
         for event in found:
             self._remember(event)
         return found
@@ -105,6 +105,11 @@ class Reading:
             self._nodes[event.node.id] = event.node
         elif isinstance(event, e.NodeLost):
             self._nodes[event.node] = self._nodes[event.node].but(state=NodeState.LOST)
+
+    def _asked(self, node: str, report: d.AnyReport) -> Iterator[e.Event]:
+        """Return what a rented machine's agent has asked of the store, where it says so."""
+        if isinstance(report, d.Left | d.AttemptEnded) and report.store and node in self._rented:
+            yield e.StoreUsed(at=self._now, node=node, agent=report.agent, use=report.store)
 
     def _meaning(self, node: str, report: d.AnyReport) -> Iterator[e.Event]:
         if isinstance(report, d.Joined):

@@ -7,7 +7,7 @@ DELETE nothing: https://aws.amazon.com/s3/pricing/, "Requests & data retrievals"
 import threading
 from dataclasses import dataclass, replace
 
-from cloudwhale.mailbox.documents import StoreUse
+from cloudwhale.model.requests import StoreUse
 
 
 @dataclass(frozen=True, slots=True)

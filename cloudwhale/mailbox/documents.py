@@ -7,6 +7,7 @@ from pydantic import ConfigDict, Field, TypeAdapter
 from cloudwhale.model.job import Checkpoint, CheckpointRule, Ending, Peaks
 from cloudwhale.model.node import Device, Facts, Measured
 from cloudwhale.model.reason import Code
+from cloudwhale.model.requests import StoreUse
 from cloudwhale.model.units import GiB, Instant, Seconds
 from cloudwhale.model.value import Wire
 
@@ -119,22 +120,6 @@ class Report(Document):
 
     agent: str
     """Incarnation of the agent."""
-
-
-class StoreUse(Wire):
-    """What one process has asked of the store since it began, and what left its machine else."""
-
-    puts: int = 0
-    """Writes; each part of a large object is one."""
-    gets: int = 0
-    """Reads and looks, misses included."""
-    lists: int = 0
-    deletes: int = 0
-    sent_bytes: int = 0
-    received_bytes: int = 0
-    left_bytes: int | None = None
-    """Bytes that the machine has sent to others than the store: an estimate, from the counters of
-    its network, which hold what protocols add, too; None: nobody can tell."""
 
 
 class Joined(Report):

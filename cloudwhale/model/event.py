@@ -9,6 +9,7 @@ from cloudwhale.model.job import Checkpoint, Job, Peaks, Placement, Resources
 from cloudwhale.model.node import Node
 from cloudwhale.model.reason import Reason
 from cloudwhale.model.rental import Rental
+from cloudwhale.model.requests import StoreUse
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import Instant, MicroUsd, Seconds
 from cloudwhale.model.value import Wire
@@ -295,6 +296,16 @@ class Read(Happened):
     number: int
 
 
+class StoreUsed(Happened):
+    """An agent on a rented machine has said what it has asked of the store until then."""
+
+    kind: Literal["store-used"] = "store-used"
+    node: str
+    agent: str
+    """Incarnation: each counts anew."""
+    use: StoreUse
+
+
 # -- money -----------------------------------------------------------------------------------
 
 
@@ -389,6 +400,7 @@ Event = Annotated[
     | NodeResumed
     | NodeRemoved
     | Read
+    | StoreUsed
     | RentalChanged
     | BudgetSet
     | RunBudgetSet

@@ -66,6 +66,10 @@ class MachineReceipt(Value):
     """What the same time would have cost on demand; None: nobody knows."""
     jobs: dict[str, Decimal]
     """What each job paid of it, by id."""
+    store_requests: int = 0
+    """What its agents asked of the store, as they have said; in no sum, as the store bills it."""
+    store_usd: Decimal = Decimal(0)
+    """What that costs there, about."""
 
 
 class RunReceipt(Value):

@@ -19,6 +19,7 @@ from cloudwhale.planning.reconcile import job_judged_at
 QUIET: tuple[type[e.Event], ...] = (
     e.Read,  # how far an inbox was read
     e.Noted,  # worth telling, changes no state
+    e.StoreUsed,  # the same
     e.OrderPosted,  # what was decided is done; it would only be asked for again without it
 )
 PROGRESS: tuple[type[e.Event], ...] = (

@@ -10,6 +10,7 @@ from cloudwhale.model.job import Job
 from cloudwhale.model.node import Node
 from cloudwhale.model.receipt import JobReceipt, MachineReceipt, RunReceipt
 from cloudwhale.model.rental import Rental
+from cloudwhale.model.requests import StoreUse
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import NOTHING, Instant, MicroUsd, Seconds, usd
 from cloudwhale.planning import ledger
@@ -24,6 +25,8 @@ class Bill:
     charges: Mapping[str, MicroUsd] = field(default_factory=dict[str, MicroUsd])
     """By job."""
     released: MicroUsd = NOTHING
+    used: StoreUse = StoreUse()
+    """What its agents have asked of the store, as far as they have said it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +151,8 @@ def machine_receipt(bill: Bill, now: Instant) -> MachineReceipt:
         released_usd=usd(bill.released),
         on_demand_usd=None if on_demand is None else usd(on_demand),
         jobs={job: usd(amount) for job, amount in sorted(bill.charges.items())},
+        store_requests=bill.used.requests,
+        store_usd=usd(bill.used.cost),
     )
 
 

@@ -208,7 +208,17 @@ def _machines(receipt: RunReceipt) -> list[str]:
     """Say what was rented: provider, market, zone, price, how long, what it cost and whom."""
     lines = [_machine_line(machine) for machine in receipt.machines]
     more = len(lines) - MACHINES_MOST
-    return lines[:MACHINES_MOST] + ([f"and {counted(more, 'machine')} more"] if more > 0 else [])
+    lines = lines[:MACHINES_MOST] + ([f"and {counted(more, 'machine')} more"] if more > 0 else [])
+    return lines + _store_line(receipt.machines)
+
+
+def _store_line(machines: Sequence[MachineReceipt]) -> list[str]:
+    """Say what their agents have asked of the store: it bills that itself."""
+    asked = sum(machine.store_requests for machine in machines)
+    if not asked:
+        return []
+    usd = sum((machine.store_usd for machine in machines), Decimal(0))
+    return [f"their agents asked the store {counted(asked, 'time')}: {small(usd)}, on its own bill"]
 
 
 def _machine_line(machine: MachineReceipt) -> str:

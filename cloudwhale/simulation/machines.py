@@ -270,16 +270,20 @@ class SimulatedMachine:
                 ended = self.disk.folders[action.key].ended
                 if ended is not None:
                     self._post(ended.model_dump_json())
-            case a.Leave():
-                self._state = None
-                self.has_ended = action.ends_machine
             case a.SaveOutputs():
                 return seen.OutputsSaved(action.key)
-            case a.KeepTenure():
-                self.disk.tenure = action.tenure
+            case a.Leave() | a.KeepTenure():
+                self._hold(action)
             case _:
                 self._stop(action, now)
         return None
+
+    def _hold(self, action: a.Leave | a.KeepTenure) -> None:
+        if isinstance(action, a.KeepTenure):
+            self.disk.tenure = action.tenure
+        else:
+            self._state = None
+            self.has_ended = action.ends_machine
 
     def _prepare(self, order: StartOrder, now: Instant) -> seen.Seen | None:
         key, physics = (order.job, order.attempt), self._habits.physics

@@ -1,15 +1,23 @@
 """What is asked of a store is counted as its bill counts it, and agents say it."""
 
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 from live_agent import CLOCK, until
+from makers import a_world
 
 from cloudwhale.agent.poster import Poster
 from cloudwhale.agent.traffic import ENDPOINT, Traffic
+from cloudwhale.control.reports import Reading
 from cloudwhale.mailbox.box import Box
-from cloudwhale.mailbox.documents import REPORTS, Heartbeat, StoreUse
+from cloudwhale.mailbox.documents import REPORTS, AttemptEnded, Heartbeat
 from cloudwhale.mailbox.objects import PART_BYTES, StoreObjects, open_objects
+from cloudwhale.model.event import StoreUsed
+from cloudwhale.model.rental import Lease, Rental
+from cloudwhale.model.requests import StoreUse
+from cloudwhale.model.units import MicroUsd
+from cloudwhale.reporting.receipt import Bill, machine_receipt
 
 
 @pytest.fixture
@@ -70,3 +78,29 @@ def test_what_goes_to_the_store_does_not_count_as_leaving(objects: StoreObjects)
     objects.create("large", bytes(1 << 24))  # a store in memory: nothing of it leaves
     use = traffic.use()
     assert use is not None and use.left_bytes == 0
+
+
+def test_what_a_rented_machine_has_asked_is_on_the_receipt() -> None:
+    use = StoreUse(puts=1000, gets=10_000, lists=200, deletes=50)
+    assert (use.requests, use.cost) == (11_250, 10_000)  # micro-dollars: 6,000 and 4,000
+    both = use.and_(StoreUse(puts=1, left_bytes=7)).and_(StoreUse(left_bytes=5))
+    assert (both.puts, both.left_bytes) == (1001, 12)
+    bill = Bill(a_rental(), used=use)
+    line = machine_receipt(bill, 100.0)
+    assert (line.store_requests, line.store_usd) == (11_250, Decimal("0.010000"))
+
+
+def test_an_agent_of_a_rented_machine_is_asked_for_nothing_to_say_it() -> None:
+    world = a_world(rentals={"r": a_rental(node="r")})
+    ended = AttemptEnded(
+        at=1.0, agent="r-1", job="j", attempt=1, how="exited", exit_code=0, store=StoreUse(puts=3)
+    )
+    body = ended.model_dump_json().encode()
+    told = Reading(world, 1.0).events("r", body)
+    assert [one.use.puts for one in told if isinstance(one, StoreUsed)] == [3]
+    assert not any(isinstance(one, StoreUsed) for one in Reading(a_world(), 1.0).events("r", body))
+
+
+def a_rental(**fields: str) -> Rental:
+    lease = Lease(number=1, watched_until=1.0, away_until=2.0, stop_at=3.0)
+    return Rental(id="r", payer="run-1", offer="o", lease=lease, reserved=MicroUsd(1), **fields)

@@ -137,7 +137,7 @@ class Draft:
                 self._bound(event)
             case e.Reserved() | e.Charged() | e.Released():
                 self._pay(event)
-            case e.Noted():
+            case e.Noted() | e.StoreUsed():
                 pass  # worth telling, changes no state
 
     # -- as a Past: what the state needs and does not have -----------------------------------
@@ -382,7 +382,7 @@ def subject(event: e.Event) -> str:
             return event.run.id
         case e.NodeJoined():
             return event.node.id
-        case e.OfNode() | e.Read():
+        case e.OfNode() | e.Read() | e.StoreUsed():
             return event.node
         case e.Noted():
             return event.subject
