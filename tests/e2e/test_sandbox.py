@@ -32,6 +32,16 @@ for n in $(seq 32); do
 done
 """
 """Half a minute of work that is saved each second."""
+RESUMES = """
+n=$(cat $CLOUDWHALE_CHECKPOINT_DIR/step || echo 0)
+echo from $n
+while [ $n -lt 40 ]; do
+    n=$((n + 1))
+    echo $n > $CLOUDWHALE_CHECKPOINT_DIR/step.tmp
+    mv $CLOUDWHALE_CHECKPOINT_DIR/step.tmp $CLOUDWHALE_CHECKPOINT_DIR/step
+    sleep 0.4
+done
+"""
 USERS = {
     "AWS_PROFILE": "work", "AWS_SESSION_TOKEN": "dummy", "AWS_ENDPOINT_URL_S3": "http://127.0.0.1:9",
     "AWS_ACCESS_KEY_ID": "dummy", "AWS_SECRET_ACCESS_KEY": "dummy", "HTTP_PROXY": "http://127.0.0.1:9",
@@ -120,6 +130,21 @@ def test_over_an_hour_that_takes_half_a_minute_ledger_and_meter_are_equal(shell:
     assert {job["state"] for job in jobs} == {"completed"}
     assert not {job["node"] for job in jobs} & {"host"}, "this host takes none"
     assert saved(shell) >= 4, "intervals of checkpoints go as fast"
+
+
+def test_a_machine_that_is_taken_back_saves_and_its_job_goes_on_elsewhere(shell: Shell) -> None:
+    shell.write("w.yaml", "owned: none\ninterrupt: {after: 8s, machine: 1, notice: 8s}\n")
+    file = a_job(shell, RESUMES)
+    words = ("--budget", "9", "--sandbox", "--sandbox-script", "w.yaml", "-y")
+    follower = shell.start("run", file, *words)
+    said, _ = follower.communicate(timeout=120)
+    assert follower.returncode == 0, said
+    assert "taken-away" in said
+    begun = [int(line.split()[1]) for line in said.splitlines() if line.startswith("from ")]
+    assert begun[0] == 0 and begun[-1] > 0, said
+    first, second = metered(shell)
+    assert first.until is not None and first.until - first.since <= 17
+    assert first.cost + second.cost == spent(shell)
 
 
 def test_what_is_wrong_in_a_script_is_said_before_anything_starts(shell: Shell) -> None:
