@@ -1,114 +1,38 @@
-"""What `doctor aws` says of an account: each wrong thing, and the command that mends it."""
+"""What `doctor aws` says of an account and its regions: what is wrong, and what mends it."""
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from email.utils import formatdate
 from pathlib import Path
 from typing import Any
 
 import pytest
-from scripted_aws import ACCOUNT, ScriptedAws, an_account, hasty_clients, refusal, said
+from checked_aws import GOOD, OFFERS, PROFILE, REGION, a_good_account, an_offer, bad, row, rows_of
+from scripted_aws import ACCOUNT, ScriptedAws, hasty_clients, said
 
 from cloudwhale.clock import SystemClock
 from cloudwhale.control.checks import checks
-from cloudwhale.model.node import Facts
-from cloudwhale.model.offer import Offer
-from cloudwhale.model.units import MicroUsd
 from cloudwhale.settings import Settings
 from cloudwhale.spi.errors import SettingsError
-from cloudwhale.spi.provider import Check
-from cloudwhale_providers.aws.account import Account
-from cloudwhale_providers.aws.checks import Checks
 from cloudwhale_providers.aws.clients import Clients
 from cloudwhale_providers.aws.images import PARAMETER
 from cloudwhale_providers.aws.settings import read
-from cloudwhale_providers.prices.aws import quota_group
-
-REGION = "us-east-1"
-PROFILE, STOPS = "cloudwhale-machine", "cloudwhale-stops"
-TRUST = json.loads(
-    (Path(__file__).parents[2] / "infra/aws/scheduler-trust.json").read_text(encoding="utf-8")
-)
-GOOD: Mapping[str, Any] = {
-    "regions": [REGION],
-    "instance_profile": PROFILE,
-    "scheduler_role": f"arn:aws:iam::{ACCOUNT}:role/{STOPS}",
-    "image": "ami-12c6146b",
-}
-
-
-def an_offer(type_name: str, market: Any, region: str = REGION, vcpus: float = 4.0) -> Offer:
-    return Offer(
-        id=f"aws/{region}a/{type_name}/{market}", provider="aws", region=region, zone=f"{region}a",
-        market=market, facts=Facts(cpu=vcpus, memory_gib=14.0, disk_gib=120.0), type=type_name,
-        price_usd_h=MicroUsd(1), cap_usd_h=MicroUsd(1), boot_s=0.0, quota_units=vcpus,
-        quota=f"aws/{region}/{market}/{quota_group(type_name, market)}",
-    )  # fmt: skip
-
-
-OFFERS = (an_offer("g5.xlarge", "spot"), an_offer("g5.xlarge", "on-demand"))
 
 
 @pytest.fixture(scope="module")
-def cloud() -> Iterator[tuple[ScriptedAws, Clients, pytest.MonkeyPatch]]:
-    """An account in which all is well."""
-    with an_account() as (aws, patch):
-        aws.forget()
-        calls = hasty_clients()
-        _furnish(calls)
-        yield aws, calls, patch
-
-
-def _furnish(calls: Clients) -> None:
-    def make(service: str, verb: str, **words: Any) -> None:
-        calls.call(REGION, service, verb, **words)
-
-    for name in ("mailbox-1", "mailbox-2"):
-        make("s3", "create_bucket", Bucket=name)
-    west = {"LocationConstraint": "eu-west-1"}
-    calls.call(
-        "eu-west-1", "s3", "create_bucket", Bucket="far-away", CreateBucketConfiguration=west
-    )
-    trust = json.dumps(TRUST)
-    make("iam", "create_role", RoleName="AWSServiceRoleForEC2Spot", AssumeRolePolicyDocument=trust)
-    make("iam", "create_role", RoleName=STOPS, AssumeRolePolicyDocument=trust)
-    make("iam", "create_role", RoleName="machines", AssumeRolePolicyDocument="{}")
-    make("iam", "create_role", RoleName="for-lambda", AssumeRolePolicyDocument="{}")
-    for name in (PROFILE, "empty"):
-        make("iam", "create_instance_profile", InstanceProfileName=name)
-    make("iam", "add_role_to_instance_profile", InstanceProfileName=PROFILE, RoleName="machines")
+def account() -> Iterator[tuple[ScriptedAws, Clients]]:
+    with a_good_account() as (aws, calls):
+        yield aws, calls
 
 
 @pytest.fixture
-def aws(cloud: tuple[ScriptedAws, Clients, pytest.MonkeyPatch]) -> ScriptedAws:
-    cloud[0].unscript()
-    return cloud[0]
+def aws(account: tuple[ScriptedAws, Clients]) -> ScriptedAws:
+    account[0].unscript()
+    return account[0]
 
 
 @pytest.fixture
-def calls(cloud: tuple[ScriptedAws, Clients, pytest.MonkeyPatch]) -> Clients:
-    return cloud[1]
-
-
-def rows_of(
-    calls: Clients,
-    mailbox: str = "s3://mailbox-1/cloudwhale",
-    offers: Sequence[Offer] = OFFERS,
-    environment: Mapping[str, str] | None = None,
-    **changed: Any,
-) -> Sequence[Check]:
-    options = read({**GOOD, **changed})
-    account = Account(calls, "whale-1", options, SystemClock())
-    told = {"AWS_REGION": REGION} if environment is None else environment
-    return Checks(account, mailbox, lambda now: offers, told).rows()
-
-
-def row(rows: Sequence[Check], name: str) -> Check:
-    return next(one for one in rows if one.name == f"aws {name}")
-
-
-def bad(rows: Sequence[Check]) -> list[Check]:
-    return [one for one in rows if one.state != "ok"]
+def calls(account: tuple[ScriptedAws, Clients]) -> Clients:
+    return account[1]
 
 
 def test_an_account_in_which_all_is_there_is_well(aws: ScriptedAws, calls: Clients) -> None:
@@ -166,7 +90,7 @@ def test_credentials_that_are_refused_are_the_only_row(
 
 
 def test_whoever_has_no_credentials_is_told_how_to_make_some(
-    aws: ScriptedAws, cloud: tuple[ScriptedAws, Clients, pytest.MonkeyPatch]
+    aws: ScriptedAws,
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("AWS_ACCESS_KEY_ID")
@@ -351,129 +275,3 @@ def test_a_dry_run_says_what_policies_look_at(aws: ScriptedAws, calls: Clients) 
     assert asked["DryRun"] == "true"
     assert asked["IamInstanceProfile.Name"] == PROFILE
     assert "cloudwhale:installation" in asked.values()
-
-
-# -- roles -----------------------------------------------------------------------------------
-
-
-def test_an_account_that_never_had_spot_is_told_the_command(
-    aws: ScriptedAws, calls: Clients
-) -> None:
-    aws.script(
-        lambda verb: (
-            refusal(verb, "NoSuchEntity", status=404)
-            if verb.words.get("RoleName", "").startswith("AWSServiceRole")
-            else None
-        )
-    )
-    found = row(rows_of(calls), "spot role")
-    assert found.state == "warning"
-    assert (
-        "aws iam create-service-linked-role --aws-service-name spot.amazonaws.com" in found.remedy
-    )
-
-
-@pytest.mark.parametrize(
-    ("profile", "says"),
-    [
-        ("", "could not reach the mailbox"),
-        ("nobody", "there is no instance profile nobody"),
-        (f"arn:aws:iam::{ACCOUNT}:instance-profile/nobody", "no instance profile nobody"),
-        ("empty", "has no role"),
-    ],
-)
-def test_machines_without_a_role_could_not_work(
-    aws: ScriptedAws, calls: Clients, profile: str, says: str
-) -> None:
-    found = row(rows_of(calls, instance_profile=profile), "machine role")
-    assert (found.state, says in found.says, bool(found.remedy)) == ("failed", True, True)
-
-
-@pytest.mark.parametrize(
-    ("role", "state", "says"),
-    [
-        ("", "warning", "AWS does not end machines on time"),
-        (f"arn:aws:iam::{ACCOUNT}:role/nobody", "failed", "there is no role nobody"),
-        ("arn:aws:iam::999999999999:role/stops", "failed", "of account 999999999999"),
-        (f"arn:aws:iam::{ACCOUNT}:role/for-lambda", "failed", "does not trust scheduler"),
-    ],
-)
-def test_a_role_that_could_not_end_machines_is_told(
-    aws: ScriptedAws, calls: Clients, role: str, state: str, says: str
-) -> None:
-    found = row(rows_of(calls, scheduler_role=role), "stop role")
-    assert (found.state, says in found.says, bool(found.remedy)) == (state, True, True)
-
-
-def test_roles_that_may_not_be_seen_may_be_there(aws: ScriptedAws, calls: Clients) -> None:
-    aws.refuse("GetRole", "AccessDenied", status=403)
-    found = row(rows_of(calls), "stop role")
-    assert (found.state, "iam:GetRole" in found.remedy) == ("warning", True)
-
-
-# -- bucket ----------------------------------------------------------------------------------
-
-
-def test_a_bucket_that_is_not_there_has_its_command(aws: ScriptedAws, calls: Clients) -> None:
-    found = row(rows_of(calls, mailbox="s3://nowhere/x"), "bucket")
-    assert (found.state, "nowhere" in found.says) == ("failed", True)
-    assert "aws s3 mb s3://nowhere" in found.remedy
-
-
-def test_a_mailbox_on_this_host_is_out_of_machines_reach(aws: ScriptedAws, calls: Clients) -> None:
-    found = row(rows_of(calls, mailbox="file:///home/ann/mailbox"), "bucket")
-    assert (found.state, "cannot reach" in found.says) == ("failed", True)
-
-
-def test_a_bucket_in_another_region_is_told_with_its_region(
-    aws: ScriptedAws, calls: Clients
-) -> None:
-    found = row(rows_of(calls, mailbox="s3://far-away/x"), "bucket")
-    assert (found.state, "is in eu-west-1" in found.says) == ("failed", True)
-    assert "export AWS_REGION=eu-west-1" in found.remedy
-
-
-def test_a_bucket_is_well_where_the_environment_says_that_it_is(
-    aws: ScriptedAws, calls: Clients
-) -> None:
-    told = {"AWS_DEFAULT_REGION": "eu-west-1"}
-    found = row(rows_of(calls, mailbox="s3://far-away/x", environment=told), "bucket")
-    assert found.state == "ok"
-
-
-def test_a_bucket_of_somebody_else_is_not_used(aws: ScriptedAws, calls: Clients) -> None:
-    aws.script(
-        lambda verb: (
-            refusal(verb, "AccessDenied", status=403)
-            if verb.name == "HeadBucket" and verb.words["Owner"]
-            else None
-        )
-    )
-    found = row(rows_of(calls), "bucket")
-    assert (found.state, "another AWS account" in found.says) == ("failed", True)
-    assert not aws.counted("PutObject")
-
-
-def test_a_bucket_that_lets_nobody_in_names_the_permission(
-    aws: ScriptedAws, calls: Clients
-) -> None:
-    aws.refuse("HeadBucket", "AccessDenied", status=403)
-    assert "s3:ListBucket" in row(rows_of(calls), "bucket").remedy
-
-
-@pytest.mark.parametrize("verb", ["PutObject", "DeleteObject"])
-def test_a_bucket_that_cannot_be_written_names_the_permission(
-    aws: ScriptedAws, calls: Clients, verb: str
-) -> None:
-    aws.refuse(verb, "AccessDenied", status=403)
-    found = row(rows_of(calls), "bucket")
-    assert f"s3:{verb} on arn:aws:s3:::mailbox-1/cloudwhale/*" in found.remedy
-
-
-def test_a_store_that_lets_things_be_made_twice_is_refused(
-    aws: ScriptedAws, calls: Clients
-) -> None:
-    answer = type(said({}))(200, {"ETag": '"1"'}, b"")
-    aws.script(lambda verb: answer if verb.name == "PutObject" else None)
-    found = row(rows_of(calls), "bucket")
-    assert (found.state, "twice" in found.says) == ("failed", True)
