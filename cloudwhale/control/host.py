@@ -20,7 +20,7 @@ from cloudwhale.control.store.opening import lock_for
 from cloudwhale.control.supply import limits_of
 from cloudwhale.control.sweeping import Sweeping
 from cloudwhale.control.timeline import Timeline
-from cloudwhale.control.watcher import Pace, Watcher
+from cloudwhale.control.watcher import LIST_AGAIN_S, LIST_EVERY_S, Pace, Watcher
 from cloudwhale.mailbox.bell import Bell, Rang
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.settings import Settings
@@ -202,7 +202,11 @@ def _controller(
     epoch = desk.store.new_epoch(desks.node_name(settings), now)
     where = Where(desks.mailbox_url(settings), str(settings.home), desk.clock)
     over_http = None if desk.objects.folder is not None else at_speed(OVER_HTTP, lasted(1.0))
-    pace = Pace(inboxes=over_http)
+    pace = Pace(
+        inboxes=over_http,
+        list_every_s=max(LIST_EVERY_S, lasted(1.0)),
+        list_again_s=max(LIST_AGAIN_S, lasted(0.5)),
+    )
     watcher = Watcher(desk.objects, found, desk.store.read_to(), settings.clock_skew_s, pace)
     watcher.offers.limit_to(limits_of(settings), accept_no_stop=settings.accept_no_stop)
     parts = Parts(

@@ -15,7 +15,7 @@ from cloudwhale.control.reports import Reading
 from cloudwhale.mailbox.box import Box, inbox_from
 from cloudwhale.mailbox.objects import Objects
 from cloudwhale.model import event as e
-from cloudwhale.model.node import Measured, Node
+from cloudwhale.model.node import Measured, Node, NodeState
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.model.world import Sighting, World
 from cloudwhale.spi.provider import Machine, Provider
@@ -23,6 +23,7 @@ from cloudwhale.spi.provider import Machine, Provider
 READ_EVERY_S: Seconds = 1.0  # where no folder notification wakes us
 LOOK_EVERY_S: Seconds = 1.0  # whether the agents that we start ourselves are alive
 LIST_EVERY_S: Seconds = 10.0  # a cloud's list of machines: a request per region, and its throttle
+LIST_AGAIN_S: Seconds = 2.0  # while one is on its way back: it is paid for once it is gone
 READ_AT_ONCE = 200  # documents read in one go, so that a backlog does not hold up a tick
 KEEP_READ = 500  # read documents kept for a person who looks for what happened
 NOTE_READ_AFTER_S: Seconds = 300.0  # how long reading only heartbeats goes unrecorded
@@ -40,6 +41,8 @@ class Pace:
     """How soon an agent that has come by itself is found."""
     list_every_s: Seconds = LIST_EVERY_S
     """How often clouds are asked for their machines; owned ones are looked at more often."""
+    list_again_s: Seconds = LIST_AGAIN_S
+    """The same, while one of them is on its way back."""
     inboxes: Cadence | None = None
     """How often inboxes are read, where that depends on who is awaited; None: `read_every_s`."""
 
@@ -97,6 +100,8 @@ class Watcher:
         self._measured: dict[str, Measured] = {}
         self._looked_at: dict[str, Instant] = {}
         """When each provider was asked for its machines."""
+        self._goes_back = False
+        """Whether a rented machine is on its way back."""
         self._inboxes = Inboxes(pace.inboxes or Cadence(pace.read_every_s))
         self._unseen = {Key("look", name) for name in providers}
         """Looks that nothing may be judged before."""
@@ -140,11 +145,13 @@ class Watcher:
         `rung`: the nodes whose inboxes have changed, where that can be told. `awaited`: those that
         will soon say something, known or not.
         """
+        nodes = list(nodes)
         known = [node.id for node in nodes]
         effects = self._reads([*known, *sorted(set(awaited) - set(known))], now, rung, awaited)
         if self.is_informed:  # so that the names of providers' machines are known
             arrivals = self._arrivals.look({*known, *awaited, *self._alive}, now)
             effects += [] if arrivals is None else [arrivals]
+        self._goes_back = any(not one.owned and one.state is NodeState.DRAINING for one in nodes)
         for name in self._providers:
             if self._is_over(self._looked_at.get(name), self._look_every_s(name), now):
                 self._looked_at[name] = now
@@ -175,8 +182,9 @@ class Watcher:
         return min((at for at in times if at is not None), default=None)
 
     def _look_every_s(self, provider: str) -> Seconds:
-        rents_out = bool(self._providers[provider].stops)
-        return self._pace.list_every_s if rents_out else self._pace.look_every_s
+        if not self._providers[provider].stops:
+            return self._pace.look_every_s
+        return self._pace.list_again_s if self._goes_back else self._pace.list_every_s
 
     @staticmethod
     def _is_over(at: Instant | None, every_s: Seconds, now: Instant) -> bool:

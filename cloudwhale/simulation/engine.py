@@ -168,7 +168,7 @@ class Engine:
         hosts = SimulatedHosts(list(self.machines.values()), lambda: self.now)
         providers: dict[str, Provider] = {"local": hosts, **self.clouds}
         beats_s = self._habits.heartbeat_s
-        pace = Pace(beats_s, beats_s, beats_s, beats_s, beats_s)
+        pace = Pace(beats_s, beats_s, beats_s, beats_s, beats_s, beats_s)
         return Ground(EnvironmentClock(lambda: self.now), self._objects, providers, pace)
 
     def _begin(self) -> None:
