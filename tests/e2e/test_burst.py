@@ -1,5 +1,6 @@
 """The example of a burst, from its plan to its receipt, on machines of a cloud in a box."""
 
+import json
 import re
 import shutil
 from collections.abc import Iterator
@@ -81,6 +82,17 @@ def test_once_all_machines_are_there_the_lid_may_be_closed(burst: Burst) -> None
 def test_what_the_jobs_print_is_shown(burst: Burst) -> None:
     for name in ("gather", "fit-a", "fit-b", "fit-large"):
         assert re.search(rf"^{name}-\w+ \| final loss 0\.\d+", burst.done.out, re.MULTILINE), name
+
+
+def test_what_the_jobs_leave_lies_in_a_folder_of_each(burst: Burst) -> None:
+    for name in ("gather", "fit-a", "fit-b", "fit-large"):
+        left = json.loads((burst.shell.folder / "results" / name / "fit.json").read_text())
+        assert left["epochs"] == 80 and left["right"] > 0.8
+        assert f": ./results/{name} (1 file" in burst.done.out
+    again = burst.shell("results", "fit-a", "--sandbox")
+    assert again.code == 0 and "already" in again.out
+    other = burst.shell("results", "fit-a", "--sandbox", "--to", "elsewhere", "--json").document
+    assert other["files"] == 1 and (burst.shell.folder / "elsewhere" / "fit.json").exists()
 
 
 def test_the_receipt_is_what_the_meter_says_to_the_micro_dollar(burst: Burst) -> None:
