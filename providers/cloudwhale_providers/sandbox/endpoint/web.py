@@ -34,6 +34,7 @@ class Server(ThreadingHTTPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Give a client a thread of its own, which is waited for at the end."""
+        self.note(request, True)  # before the thread runs: `hang_up` must not miss it
         thread = threading.Thread(
             target=self.process_request_thread, args=(request, client_address), daemon=True
         )
@@ -69,11 +70,6 @@ class Connection(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     wbufsize = -1  # head and body leave in one piece
     server: Server  # pyright: ignore[reportIncompatibleVariableOverride]: it is made by that one
-
-    def setup(self) -> None:
-        """Begin."""
-        super().setup()
-        self.server.note(self.connection, True)
 
     def finish(self) -> None:
         """End."""
