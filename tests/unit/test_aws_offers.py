@@ -186,6 +186,20 @@ def test_whoever_may_not_list_regions_has_all_that_are_configured(aws: FakeCalls
     assert "ec2:" in live.rows()[0].says + live.rows()[0].remedy
 
 
+def test_a_region_that_turns_out_not_to_be_enabled_is_not_offered(aws: FakeCalls) -> None:
+    aws.says("describe_regions", refused("UnauthorizedOperation"))
+
+    def offerings(region: str, words: Mapping[str, Any]) -> Any:
+        return refused("OptInRequired") if region == "eu-west-1" else in_zones("us-east-1a")
+
+    for verb in ("describe_spot_price_history", "describe_instances"):
+        aws.says(verb, lambda region, words: refused("OptInRequired"))
+    aws.says("describe_instance_type_offerings", offerings)
+    live = LiveOffers(aws, lambda now: CATALOGUE, ("eu-*",))
+    assert live.offers(NOW) == ()
+    assert all("enable-region" in row.remedy for row in live.rows()[1:])
+
+
 @pytest.mark.parametrize("code", ["AuthFailure", "ExpiredToken", "InvalidClientTokenId"])
 def test_wrong_credentials_are_said_rather_than_old_prices(aws: FakeCalls, code: str) -> None:
     aws.says("describe_regions", refused(code))

@@ -33,6 +33,8 @@ FILTER_MOST = 200  # values of a filter, says EC2's reference of DescribeInstanc
 FIRST_REGION = "us-east-1"
 """Who is asked which regions there are: the one that every account has."""
 
+CLOSED = frozenset({"OptInRequired", "AuthFailure", "UnrecognizedClientException"})
+"""What a region says that the account has not enabled, to credentials that are right elsewhere."""
 NO_PERMISSION = frozenset({"UnauthorizedOperation", "AccessDenied", "AccessDeniedException"})
 
 _Sought = tuple[Market, str]
@@ -51,6 +53,8 @@ class _Region:
     limits: Mapping[_Sought, quotas.Limit] = field(default_factory=dict[_Sought, quotas.Limit])
     used: quotas.Used | None = None
     used_at: Instant = float("-inf")
+    is_closed: bool = False
+    """Whether the account has not enabled it."""
     wrong: Mapping[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
     """By what was asked for: what went wrong when it was asked last, and how to mend it."""
 
@@ -91,7 +95,10 @@ class LiveOffers:
             looks = {name: pool.submit(self._look, name, by_region[name], now) for name in regions}
             known = {name: look.result() for name, look in looks.items()}
         found = tuple(
-            offer for name in regions for offer in newer(by_region[name], _seen(known[name]))
+            offer
+            for name in regions
+            if not known[name].is_closed
+            for offer in newer(by_region[name], _seen(known[name]))
         )
         with self._lock:
             self._known |= known
@@ -201,11 +208,16 @@ def _told(error: CloudwhaleError, permission: str) -> tuple[str, str]:
 
 
 def _wrong(known: _Region, what: str, error: CloudwhaleError, permission: str) -> _Region:
-    return replace(known, wrong={**known.wrong, what: _told(error, permission)})
+    return replace(
+        known,
+        wrong={**known.wrong, what: _told(error, permission)},
+        is_closed=code_of(error) in CLOSED,
+    )
 
 
 def _well(known: _Region, what: str) -> _Region:
-    return replace(known, wrong={name: one for name, one in known.wrong.items() if name != what})
+    others = {name: one for name, one in known.wrong.items() if name != what}
+    return replace(known, wrong=others, is_closed=False)
 
 
 def enabled_regions(calls: Calls) -> frozenset[str]:
