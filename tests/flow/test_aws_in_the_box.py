@@ -15,7 +15,7 @@ from cloudwhale.spi.errors import TryAnother, Unreachable
 from cloudwhale.spi.provider import LaunchRequest, Machine, Provider
 from cloudwhale_providers.sandbox.endpoint import Instance
 
-LAUNCHES, FOREIGN, THREADS = 40, 10, 8
+LAUNCHES, FOREIGN, THREADS = 24, 10, 8
 TRIES = 100
 Found = TypeVar("Found")
 
