@@ -120,12 +120,21 @@ class Dealings:
                 note = circuits.came_up(step.rental, world.now)
                 yield from () if note is None else (note,)
             elif isinstance(step, p.Return) and step.reason.code is Code.BOOT_FAILED:
-                self._offers.block(step.rental.offer, world.now)
-                failed = boots.noted(step.rental, Code.BOOT_FAILED, step.reason.says, world.now)
-                if failed is not None:
-                    opened = circuits.failed(failed)
-                    yield from opened
-                    yield from told_to(step.rental, opened, _pending(world))
+                yield from self._not_booted(step.rental, step.reason.says, world)
+            elif isinstance(step, p.Settle) and _ended_unheard(step.rental, world):
+                says = "it ended before its agent joined"
+                note = boots.noted(step.rental, Code.BOOT_FAILED, says, world.now)
+                yield from () if note is None else (note,)
+                yield from self._not_booted(step.rental, says, world)
+
+    def _not_booted(self, rental: Rental, says: str, world: World) -> Iterator[e.Event]:
+        """Ask for its offer no more for a while; yield what that opens, and to whom it is told."""
+        self._offers.block(rental.offer, world.now)
+        failed = boots.noted(rental, Code.BOOT_FAILED, says, world.now)
+        if failed is not None:
+            opened = self._offers.circuits.failed(failed)
+            yield from opened
+            yield from told_to(rental, opened, _pending(world))
 
     # -- what is due ---------------------------------------------------------------------------
 
@@ -146,6 +155,16 @@ class Dealings:
         changes = [one.event for one in self._story(name)]
         states = [one.rental.state for one in changes if isinstance(one, e.RentalChanged)]
         return bool(states) and states[-1] is RentalState.RETURNED
+
+
+def _ended_unheard(rental: Rental, world: World) -> bool:
+    """Say whether a machine ended by itself and nobody has ever heard its agent.
+
+    Whatever ends its first start, like an agent that does not run there, ends that of the next.
+    """
+    before, node = world.rentals.get(rental.id), world.nodes.get(rental.node or "")
+    was_lost = before is not None and before.state is RentalState.LOST
+    return was_lost and node is not None and not node.agent
 
 
 def _pending(world: World) -> list[str]:

@@ -135,6 +135,20 @@ def test_three_machines_that_do_not_boot_open_the_circuit_and_the_jobs_are_told(
     assert stage.play(lambda: len(cloud_of(stage).hired) == 4, 200.0)
 
 
+def test_machines_that_end_before_they_are_heard_open_it_too() -> None:
+    shelves = [
+        Shelf(an_offer(f"bad-{n}", type="g5.xlarge", zone=f"r-{n}", hazard_per_h=20_000.0))
+        for n in range(6)
+    ]
+    stage = a_cloudy_stage(shelves=shelves, budget="50")
+    stage.raise_controller()
+    assert stage.play(lambda: bool(noted(stage, Code.CIRCUIT_OPEN)), 2000.0)
+    pass_by(stage, 400.0)
+    # The round that pays for the third has asked for another already.
+    assert len(cloud_of(stage).hired) == 4
+    assert len(noted(stage, Code.BOOT_FAILED)) == 4
+
+
 def test_a_machine_that_comes_up_closes_it() -> None:
     bad = Shelf(an_offer("bad", type="g5.xlarge"), failed_boots=1.0)
     good = Shelf(an_offer("good", type="p4d.24xlarge", price_usd_h=micro_usd("3.61"),
