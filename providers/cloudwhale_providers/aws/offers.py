@@ -5,11 +5,10 @@ has said stays unknown; hazards stay what the catalogue says.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from itertools import groupby
 from threading import Lock
 
 from cloudwhale.model.offer import Offer
@@ -19,6 +18,7 @@ from cloudwhale.spi.prices import Market
 from cloudwhale.spi.provider import Check
 from cloudwhale_providers.aws import quotas
 from cloudwhale_providers.aws.asking import Calls, code_of, listed
+from cloudwhale_providers.aws.renewed import Seen, newer
 from cloudwhale_providers.prices.aws import REGION, quota_group
 from cloudwhale_providers.prices.aws_spot import newest
 from cloudwhale_providers.prices.regions import meant
@@ -264,18 +264,6 @@ def spot_prices(
     return {(name, zone): price for name, some in by_type.items() for zone, price in some}
 
 
-# -- making offers ---------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What is known of a region beyond the catalogue; None: nobody has said."""
-
-    zones: Mapping[str, tuple[str, ...]] | None = None
-    prices: Mapping[tuple[str, str], MicroUsd] | None = None
-    left: Mapping[_Sought, float | None] = field(default_factory=dict[_Sought, float | None])
-
-
 def _seen(known: _Region) -> Seen:
     used = known.used
     left = {
@@ -283,45 +271,3 @@ def _seen(known: _Region) -> Seen:
         for key, limit in known.limits.items()
     }
     return Seen(known.zones, known.prices, left)
-
-
-def newer(offers: Iterable[Offer], seen: Seen) -> Iterator[Offer]:
-    """Yield the offers of a region as they are today, one for each zone that has the type."""
-    ordered = sorted(offers, key=lambda one: (one.type, one.market, one.zone))
-    for (name, market), some in groupby(ordered, key=lambda one: (one.type, one.market)):
-        by_zone = {one.zone: one for one in some}
-        where = by_zone if seen.zones is None else seen.zones.get(name, ())
-        left = seen.left.get((market, quota_group(name, market)))
-        for zone in where:
-            offer = _in_zone(by_zone, zone).but(quota_left=left)
-            yield offer if market == "on-demand" else _at_spot_price(offer, seen.prices)
-
-
-def _in_zone(by_zone: Mapping[str, Offer], zone: str) -> Offer:
-    """Return the offer of a zone; of one that the catalogue does not name the same as elsewhere.
-
-    Where zones differ in price, that of another one is unknown.
-    """
-    if zone in by_zone:
-        return by_zone[zone]
-    first = next(iter(by_zone.values()))
-    prices = {one.price_usd_h for one in by_zone.values()}
-    return first.but(
-        id=f"{first.provider}/{zone}/{first.type}/{first.market}", zone=zone,
-        price_usd_h=first.price_usd_h if len(prices) == 1 else None,
-    )  # fmt: skip
-
-
-def _at_spot_price(offer: Offer, prices: Mapping[tuple[str, str], MicroUsd] | None) -> Offer:
-    """Return a spot offer at the price of now; unknown where EC2 says prices and none for it.
-
-    EC2 charges no more than the on-demand price; where spot is above what we think that this is,
-    we do not know it, and what bounds the cost is unknown.
-    """
-    if prices is None:
-        return offer
-    price = prices.get((offer.type, offer.zone))
-    cap = offer.cap_usd_h
-    if price is not None and cap is not None and price > cap:
-        cap = None
-    return offer.but(price_usd_h=price, cap_usd_h=cap, priced_at=None, source="", estimated=False)
