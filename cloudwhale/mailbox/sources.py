@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from obstore import ObjectMeta
 
 WEB = ("http", "https")
+NO_BUCKET = "404 Not Found"  # to a list: obstore has no error of its own for it
 
 
 class NothingThere(CloudwhaleError):
@@ -54,10 +55,12 @@ class Source:
         except (PermissionDeniedError, UnauthenticatedError) as error:
             raise Denied(
                 f"{self._url} may not be read from this machine",
-                "Let the machines' role read it (s3:ListBucket, s3:GetObject).",
+                "Let it; on S3 the machines' role needs s3:ListBucket and s3:GetObject there.",
             ) from error
         except (BaseError, OSError, ValueError) as error:
-            raise self._silent(error) from error
+            if NO_BUCKET not in str(error):
+                raise self._silent(error) from error
+            found = []
         if not found:
             raise NothingThere(f"there is nothing at {self._url}", "Correct `inputs` of the job.")
         return sorted(found, key=lambda one: one.path)
