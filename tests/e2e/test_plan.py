@@ -183,3 +183,23 @@ def timeless(document: dict[str, object]) -> str:
         return [without(each) for each in value] if isinstance(value, list) else value
 
     return json.dumps(without(document))
+
+
+@pytest.mark.parametrize(
+    ("toml", "words"),
+    [
+        ("[clouds.aws]\n", ("cannot reach the mailbox", "s3://")),
+        ("[clouds.awss]\n", ("[clouds.awss]: no provider is called", "[clouds.aws]")),
+    ],
+)
+def test_a_cloud_that_cannot_be_rented_from_is_said_before_anything_is_queued(
+    shell: Shell, toml: str, words: tuple[str, ...]
+) -> None:
+    shell.write("job.yaml", GPU)
+    shell.write("cloudwhale.toml", toml)
+    for command in (("run", "-y"), ("submit",), ("plan",)):
+        said = shell(*command, "job.yaml", "--budget", "5")
+        assert said.code == 2, said.out + said.err
+        assert all(word in said.err for word in words), said.err
+    (shell.folder / "cloudwhale.toml").unlink()
+    assert shell.jobs() == []
