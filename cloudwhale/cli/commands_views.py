@@ -100,7 +100,7 @@ def replay(
 def doctor(
     provider: Annotated[
         str,
-        typer.Argument(metavar="[PROVIDER]", help="Only what this one needs, `aws`."),
+        typer.Argument(metavar="PROVIDER", help="Only what this one needs, `aws`."),
     ] = "",
     as_json: AsJson = False,
 ) -> None:
