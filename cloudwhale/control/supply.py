@@ -69,10 +69,11 @@ def of_clouds(offers: Sequence[Offer], clouds: Mapping[str, Mapping[str, Any]]) 
 
 def _regions(told: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the patterns of regions that a cloud's own table names; what they mean, it checks."""
-    found: object = told.get("regions")
+    found: Any = told.get("regions")
     if isinstance(found, str):
         return (found,)
-    return tuple(str(one) for one in found) if isinstance(found, list | tuple) else ()
+    listed: list[Any] = list(found) if isinstance(found, list | tuple) else []
+    return tuple(str(one) for one in listed)
 
 
 def limits_of(settings: Settings) -> Limits:

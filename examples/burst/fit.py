@@ -25,7 +25,7 @@ SAY_EVERY = 25
 
 def moons(count: int, draw: random.Random) -> list[tuple[float, float, float]]:
     """Return points of two interleaved half circles: x, y, and 0.0 or 1.0."""
-    points = []
+    points: list[tuple[float, float, float]] = []
     for number in range(count):
         turn, moon = math.pi * draw.random(), number % 2
         x = math.cos(turn) if moon == 0 else 1 - math.cos(turn)
@@ -112,7 +112,7 @@ def save(training: Training, folder: Path) -> None:
 
 def main() -> int:
     """Train to the end, or until told to stop; return the exit code."""
-    words = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    words = argparse.ArgumentParser(description="Fit a small network to two moons.")
     words.add_argument("--epochs", type=int, default=300)
     words.add_argument("--width", type=int, default=24)
     words.add_argument("--points", type=int, default=600)

@@ -107,7 +107,7 @@ def table(samples: Sequence[Sample]) -> list[str]:
 
 def main() -> int:
     """Measure and print; return the exit code."""
-    words = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    words = argparse.ArgumentParser(description="From approval to first instruction.")
     words.add_argument("--runs", type=int, default=RUNS)
     words.add_argument("--json", action="store_true")
     asked = words.parse_args()

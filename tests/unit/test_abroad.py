@@ -16,7 +16,10 @@ def settings(**fields: object) -> Settings:
 
 @pytest.fixture(autouse=True)
 def _aws_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plugins, "names", lambda group: ("aws", "local"))
+    def names(group: str) -> tuple[str, ...]:
+        return ("aws", "local")
+
+    monkeypatch.setattr(plugins, "names", names)
 
 
 @pytest.mark.parametrize("mailbox", ["", "file:///data/mailbox", "memory://"])
