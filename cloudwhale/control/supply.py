@@ -69,11 +69,11 @@ def of_clouds(offers: Sequence[Offer], clouds: Mapping[str, Mapping[str, Any]]) 
 
 def _regions(told: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the patterns of regions that a cloud's own table names; what they mean, it checks."""
-    found: Any = told.get("regions")
+    found = told.get("regions")
+    names: Any = found  # of a list that a file gave, nothing is known
     if isinstance(found, str):
         return (found,)
-    listed: list[Any] = list(found) if isinstance(found, list | tuple) else []
-    return tuple(str(one) for one in listed)
+    return tuple(str(one) for one in names) if isinstance(found, list | tuple) else ()
 
 
 def limits_of(settings: Settings) -> Limits:

@@ -1,7 +1,7 @@
 """Fit a small network to two moons with Python alone, save often, resume exactly where it was.
 
-Runs by itself (`python3 fit.py --epochs 20`) as well as under cloudwhale. A checkpoint holds weights,
-random generator and losses, so a run that was stopped and resumed ends with the same last digit.
+Runs by itself (`python3 fit.py --epochs 20`) as well as under cloudwhale. A checkpoint holds
+weights, random generator and losses: a run that was stopped and resumed ends with the same digit.
 """
 
 import argparse
@@ -44,7 +44,7 @@ class Network:
     def learn(self, x: float, y: float, label: float, rate: float) -> float:
         """Take one step of gradient descent; return the loss before it."""
         hidden = [math.tanh(a * x + b * y + c) for a, b, c in self.inner]
-        logit = sum(w * h for w, h in zip(self.outer, hidden)) + self.outer[-1]
+        logit = sum(w * h for w, h in zip(self.outer, hidden, strict=False)) + self.outer[-1]
         guess = 1 / (1 + math.exp(-max(-30.0, min(30.0, logit))))
         slope = guess - label
         for unit, h in enumerate(hidden):
@@ -60,7 +60,7 @@ class Network:
     def is_right(self, x: float, y: float, label: float) -> bool:
         """Say whether it puts a point on its moon."""
         hidden = (math.tanh(a * x + b * y + c) for a, b, c in self.inner)
-        logit = sum(w * h for w, h in zip(self.outer, hidden)) + self.outer[-1]
+        logit = sum(w * h for w, h in zip(self.outer, hidden, strict=False)) + self.outer[-1]
         return (logit > 0) == (label > 0.5)
 
 
