@@ -19,6 +19,7 @@ from cloudwhale.control.installation import installation
 from cloudwhale.control.store.opening import lock_for
 from cloudwhale.control.supply import limits_of
 from cloudwhale.control.sweeping import Sweeping
+from cloudwhale.control.this_host import leave_out_this_host
 from cloudwhale.control.timeline import Timeline
 from cloudwhale.control.watcher import LIST_AGAIN_S, LIST_EVERY_S, Pace, Watcher
 from cloudwhale.mailbox.bell import Bell, Rang
@@ -200,6 +201,7 @@ def _controller(
 ) -> Controller:
     settings, now = desk.settings, desk.clock.now()
     epoch = desk.store.new_epoch(desks.node_name(settings), now)
+    leave_out_this_host(desk)
     where = Where(desks.mailbox_url(settings), str(settings.home), desk.clock)
     over_http = None if desk.objects.folder is not None else at_speed(OVER_HTTP, lasted(1.0))
     pace = Pace(
