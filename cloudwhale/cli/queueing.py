@@ -11,6 +11,7 @@ from cloudwhale.cli.exits import Exit
 from cloudwhale.cli.holders import say_who_works
 from cloudwhale.cli.looking import desk_here, settings_here
 from cloudwhale.cli.output import emit, say
+from cloudwhale.cli.plan_money import money_notes
 from cloudwhale.cli.planning import Sheaf, dry_run, read
 from cloudwhale.cli.refusing import refuse_impossible
 from cloudwhale.cli.spots import in_its_place
@@ -18,6 +19,7 @@ from cloudwhale.cli.wishes import Wishes
 from cloudwhale.clock import SystemClock
 from cloudwhale.control.abroad import must_reach
 from cloudwhale.control.desk import Desk
+from cloudwhale.control.previewed import Preview
 from cloudwhale.control.submission import Origin
 from cloudwhale.control.submission import submit as submit_jobs
 from cloudwhale.model.run import Run
@@ -62,8 +64,9 @@ def submit(paths: Sequence[Path], wishes: Wishes, as_json: bool) -> int:
     full = [sheaf for sheaf in sheaves if sheaf.file.specs]
     must_reach(settings_here(starts=True))
     with desk_here() as desk:
-        for sheaf in full:
-            refuse_impossible(dry_run(desk, sheaf), sheaf)
+        plans = [dry_run(desk, sheaf) for sheaf in full]
+        for made, sheaf in zip(plans, full, strict=True):
+            refuse_impossible(made, sheaf)
         runs = [(queue(desk, sheaf), sheaf) for sheaf in full]
         if as_json:
             emit({"runs": [_run_keys(desk, run) for run, _ in runs]})
@@ -71,12 +74,23 @@ def submit(paths: Sequence[Path], wishes: Wishes, as_json: bool) -> int:
         for sheaf in sheaves:
             if not sheaf.file.specs:
                 say(f"{sheaf.path}: nothing to do, every task in it is done.")
-        for run, sheaf in runs:
-            say(f"{run.id}: queued {counted(len(sheaf.file.specs), 'job')} of {sheaf.path}")
+        for (run, sheaf), made in zip(runs, plans, strict=True):
+            say(queued_words(run, sheaf, made))
         if runs:
             say_who_works(desk.settings)
-            say(f"Follow with `cloudwhale attach {runs[-1][0].id}`; `cloudwhale ps` shows all.")
+            also = " --sandbox" if desk.settings.sandbox else ""
+            say(
+                f"Follow with `cloudwhale attach {runs[-1][0].id}{also}`; `cloudwhale ps{also}` "
+                f"shows all."
+            )
     return Exit.DONE
+
+
+def queued_words(run: Run, sheaf: Sheaf, made: Preview) -> str:
+    """Say what was queued, and what will be rented for it."""
+    jobs = counted(len(sheaf.file.specs), "job")
+    rents = f"; {money_notes(made)[0]}" if made.machines else ""
+    return f"{run.id}: queued {jobs} of {sheaf.path}{rents}"
 
 
 def _run_keys(desk: Desk, run: Run) -> dict[str, object]:

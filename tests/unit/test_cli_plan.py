@@ -18,12 +18,14 @@ from cloudwhale.cli.plan_machines import machine_lines, machines_sheet
 from cloudwhale.cli.plan_money import NEEDS_AN_ACCOUNT, money_notes
 from cloudwhale.cli.plan_view import by_name, plan_sheet
 from cloudwhale.cli.planning import Sheaf, exit_of
+from cloudwhale.cli.queueing import queued_words
 from cloudwhale.cli.refusing import refuse_impossible
 from cloudwhale.cli.watching import question
 from cloudwhale.control.desk import Desk
 from cloudwhale.control.intake import JobFile
 from cloudwhale.control.previewed import Later, More, PlannedJob, Preview, PreviewMachine
 from cloudwhale.model.job import JobSpec
+from cloudwhale.model.run import Run
 from cloudwhale.model.units import NOTHING, micro_usd
 from cloudwhale.reporting.drawn import show, show_lines
 from cloudwhale.reporting.sheet import plain_lines, text_of
@@ -284,6 +286,17 @@ def test_a_plan_of_it_is_no_failure(desk: Desk) -> None:
 
 def test_what_runs_or_waits_here_is_not_refused(desk: Desk) -> None:
     assert refused(looked(desk, SPECS[2])) is None
+
+
+def test_who_only_queues_is_told_what_will_be_rented(desk: Desk) -> None:
+    run = Run(id="run-1", opened_at=NOW, user="ada", folder="/")
+    sheaf = Sheaf(Path("a.yaml"), JobFile(specs=(a_gpu_job(),), digest=""))
+    made = looked(desk, a_gpu_job(), offers=[L4], can_launch=True)
+    said = queued_words(run, sheaf, made)
+    assert said.startswith("run-1: queued 1 job of a.yaml; rents 1 machine for ")
+    assert said.endswith(" at worst of a budget of 50.00 USD")
+    here = looked(desk, SPECS[2])
+    assert queued_words(run, sheaf, here) == "run-1: queued 1 job of a.yaml"
 
 
 # -- the question ----------------------------------------------------------------------------
