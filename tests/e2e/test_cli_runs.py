@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 from shell import COMMAND, LIMIT_S, Shell, until
 
-RECEIPT = ["run", "jobs", "spent_usd", "budget_usd", "lost_work_s", "interruptions"]
+RECEIPT = [
+    "run", "jobs", "spent_usd", "budget_usd", "lost_work_s", "interruptions", "reserved_usd",
+    "released_usd", "saved_usd", "one_each_usd", "machines",
+]  # fmt: skip
 
 
 @pytest.fixture
