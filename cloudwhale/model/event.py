@@ -5,48 +5,18 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from cloudwhale.model.budget import Budget
-from cloudwhale.model.job import Checkpoint, Job, Peaks, Placement, Resources
+from cloudwhale.model.happened import Happened as Happened
+from cloudwhale.model.happened import Leaves as Leaves
+from cloudwhale.model.happened import OfAttempt as OfAttempt
+from cloudwhale.model.happened import OfJob as OfJob
+from cloudwhale.model.happened import OfNode as OfNode
+from cloudwhale.model.job import Checkpoint, Job, Placement, Resources
 from cloudwhale.model.node import Node
 from cloudwhale.model.reason import Reason
 from cloudwhale.model.rental import Rental
 from cloudwhale.model.requests import StoreUse
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import Instant, MicroUsd, Seconds
-from cloudwhale.model.value import Wire
-
-
-class Happened(Wire):
-    """Something that happened at a time."""
-
-    at: Instant
-
-
-class OfJob(Happened):
-    """Something that happened to a job."""
-
-    job: str
-
-
-class OfAttempt(OfJob):
-    """Something that happened to one attempt of a job."""
-
-    attempt: int
-
-
-class OfNode(Happened):
-    """Something that happened to a node that is known."""
-
-    node: str
-
-
-class Leaves(OfJob):
-    """A job leaves its place, or the queue."""
-
-    ran_s: Seconds | None = None
-    """How long the attempt ran, as its agent measured it; None when nobody did."""
-    peaks: Peaks = Peaks()
-    """The most that the attempt used."""
-
 
 # -- what people ask -------------------------------------------------------------------------
 
