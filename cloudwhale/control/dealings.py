@@ -24,6 +24,7 @@ from cloudwhale.spi.errors import (
     PriceMoved,
     QuotaExceeded,
     TryAnother,
+    Unreachable,
 )
 from cloudwhale.spi.store import Told
 
@@ -43,6 +44,9 @@ class Dealings:
         self._story = story
         self._tries: dict[str, tuple[int, Instant]] = {}
         """How often the end of each machine has failed in a row, and since when."""
+        self._doubted: set[str] = set()
+        """Rentals whose machine may have been made: nobody has heard what came of a launch."""
+        self._has_begun = False
         self._came: list[Leftovers] = []
         self._boxes: frozenset[str] = frozenset()
         self._offers.circuits.remember(story(boots.SUBJECT))
@@ -59,6 +63,8 @@ class Dealings:
                 return hired.seen(seen.provider, seen.machines)
             case Launched() | Extended() | Ended() | LeaseTold() as answer:
                 self._tries.pop(result.key.subject, None)
+                if isinstance(answer, Launched):
+                    self._doubted.discard(result.key.subject)
                 return hired.told(result.key.subject, answer)
             case Leftovers() as found:
                 self._came.append(found)
@@ -80,7 +86,21 @@ class Dealings:
             return self._not_ended(name, error, hired, now)
         if verb == LAUNCH:
             self._shun(hired.offer_of(name), error, hired.rentals, now)
+            if self._is_in_doubt(name, error):
+                return ()
         return hired.refused(name, verb, error)
+
+    def _is_in_doubt(self, name: str, error: CloudwhaleError) -> bool:
+        """Say whether an earlier call may have made the machine of a launch that was refused now.
+
+        Who may not even look says nothing of it: its money stays set aside, it is tried again, and
+        its provider's list tells in the end.
+        """
+        if isinstance(error, Unreachable):
+            self._doubted.add(name)
+        elif not isinstance(error, Denied):
+            self._doubted.discard(name)
+        return name in self._doubted
 
     def _shun(
         self, offer: str, error: CloudwhaleError, rentals: Iterable[Rental], now: Instant
@@ -139,8 +159,11 @@ class Dealings:
     # -- what is due ---------------------------------------------------------------------------
 
     def due(self, world: World, now: Instant) -> list[Effect]:
-        """Return the searches and removals that are due."""
+        """Return the searches and removals that are due; asked before the first decision."""
         rentals = world.rentals.values()
+        if not self._has_begun:  # what an earlier controller has asked for, nobody has heard of
+            self._doubted = {one.id for one in rentals if one.state is RentalState.RESERVED}
+            self._has_begun = True
         effects = self._sweeping.searches(rentals, now)
         came, self._came = self._came, []
         for found in came:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import TypeVar
 
+import pytest
 from clouding import (
     a_cloudy_stage,
     account_of,
@@ -41,6 +42,45 @@ def noted(stage: Stage, code: Code) -> list[str]:
 
 def open_rentals(stage: Stage) -> list[Rental]:
     return list(stage.scenery.store.world(stage.scenery.clock.now()).rentals.values())
+
+
+# -- launches that nobody has heard of -------------------------------------------------------
+
+
+class Unheard(SimulatedCloud):
+    """A cloud that makes a machine, does not say so, and then lets nobody in."""
+
+    is_open = True
+    has_made = False
+
+    def ask(self, verb: str, do: Callable[[], T]) -> T:
+        if not self.is_open:
+            raise Denied("ExpiredToken: the credentials have run out", "Renew them.")
+        found = do()
+        if verb == "create" and not self.has_made:
+            self.has_made, self.is_open = True, False
+            raise Unreachable("the connection was cut")
+        return found
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_what_may_have_been_made_is_paid_for_although_nobody_may_look(restarts: bool) -> None:
+    stage = a_cloudy_stage(("quick",), cloud=Unheard)
+    cloud = cloud_of(stage)
+    assert isinstance(cloud, Unheard)
+    stage.raise_controller()
+    assert stage.play(lambda: cloud.running == 1, 60.0)
+    if restarts:
+        stage.controller = None
+        pass_by(stage, 5.0)
+        stage.raise_controller()
+    pass_by(stage, 30.0)
+    (rental,) = open_rentals(stage)
+    assert account_of(stage).reserved == rental.reserved > 0, "its money stays set aside"
+    cloud.is_open = True
+    assert settles(stage)
+    assert len(cloud.hired) == 1
+    adds_up(stage)
 
 
 # -- machines that cannot be ended -----------------------------------------------------------
