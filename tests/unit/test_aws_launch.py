@@ -215,6 +215,20 @@ def test_a_lost_answer_is_replayed_while_the_machine_is_not_listed(aws: SmallAws
     assert first == second
 
 
+def test_a_launch_that_is_repeated_later_leaves_its_machine_so_much_less_of_its_lease(
+    aws: SmallAws,
+) -> None:
+    provider = a_provider(aws)
+    aws.refusals["create_fleet"] = refused("ServiceUnavailable", status=503)
+    with pytest.raises(Unreachable):
+        provider.launch(a_request())
+    del aws.refusals["create_fleet"]
+    aws.clock.advance_to(NOW + 480)
+    provider.launch(a_request())
+    (box,) = aws.running
+    assert box.tags["cloudwhale:lease"] == "1:3000"
+
+
 def test_a_launch_after_a_refusal_is_another_one_with_another_token(aws: SmallAws) -> None:
     provider = a_provider(aws)
     aws.fleet_errors = {"*": "InsufficientInstanceCapacity"}

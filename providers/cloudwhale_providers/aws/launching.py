@@ -22,6 +22,8 @@ from cloudwhale_providers.prices.aws import quota_group
 
 SETTLES_S: Seconds = 300.0
 """An instance that is not listed by then was never made: EC2's lists are late by seconds."""
+WORDS_HOLD_S: Seconds = 60.0
+"""Words say how many seconds of its lease a machine has: later, it would outlast its money."""
 GONE = ("InvalidLaunchTemplate", "InvalidGroup", "InvalidSecurityGroupID", "InvalidSubnet")
 """What we had made, or had looked at, and is not there any more."""
 MADE = (
@@ -50,21 +52,24 @@ def token(installation: str, request_id: str) -> str:
 class Attempts:
     """What this process remembers of launches whose outcome is not known; safe for threads."""
 
-    words: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
-    """By request: what EC2 was asked. A token must come with the same words again."""
+    words: dict[str, tuple[Seconds, dict[str, Any]]] = field(
+        default_factory=dict[str, tuple[Seconds, dict[str, Any]]]
+    )
+    """By request: what EC2 was asked, and since when. A token must come with the same words."""
     unlike_since: dict[str, Seconds] = field(default_factory=dict[str, Seconds])
     """By request: since when EC2 says that the token came with other words before."""
     lock: Lock = field(default_factory=Lock)
 
-    def asked(self, request_id: str, words: dict[str, Any]) -> dict[str, Any]:
-        """Return the words of the first time, which these are when there was none."""
+    def asked(self, request_id: str, words: dict[str, Any], now: Seconds) -> None:
+        """Remember what EC2 is asked now."""
         with self.lock:
-            return self.words.setdefault(request_id, words)
+            self.words[request_id] = (now, words)
 
-    def known(self, request_id: str) -> dict[str, Any] | None:
-        """Return the words of the first time; None when this process has not asked."""
+    def known(self, request_id: str, now: Seconds) -> dict[str, Any] | None:
+        """Return what this process has asked; None when it has not, or too long ago."""
         with self.lock:
-            return self.words.get(request_id)
+            since, words = self.words.get(request_id, (float("-inf"), None))
+        return words if now - since < WORDS_HOLD_S else None
 
     def unlike(self, request_id: str, now: Seconds) -> Seconds:
         """Return for how long EC2 has said that a token came with other words."""
@@ -125,9 +130,11 @@ class Launching:
             return self._asked(request, offer)
 
     def _asked(self, request: LaunchRequest, offer: Offer) -> Made:
-        words = self._attempts.known(request.request_id)
+        now = self._account.clock.steady()
+        words = self._attempts.known(request.request_id, now)
         if words is None:
-            words = self._attempts.asked(request.request_id, self._words(request, offer))
+            words = self._words(request, offer)
+            self._attempts.asked(request.request_id, words, now)
         verb = "run_instances" if "MinCount" in words else "create_fleet"
         try:
             answer = self._account.calls.call(offer.region, "ec2", verb, **words)
@@ -188,7 +195,7 @@ class Launching:
         return tuple(_elsewhere(offer, zone) for zone in zones if zone and zone != offer.zone)
 
     def _looked_for(self, request: LaunchRequest, offer: Offer, error: Unreachable) -> Made:
-        """Find what a token has made that came with other words before, by an earlier process."""
+        """Find what a token has made that came with other words: an earlier process', or older."""
         there = self._listing.launched(offer.region, request.request_id)
         if there is not None:
             self._attempts.over(request.request_id)
