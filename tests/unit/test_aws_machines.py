@@ -1,6 +1,7 @@
 """Our machines at EC2 from their launch on: listed, moved, ended, forgotten; others' left alone."""
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -358,3 +359,21 @@ def test_a_price_that_nobody_says_is_asked_for_once_a_minute(aws: SmallAws) -> N
     aws.refusals.clear()
     aws.clock.advance_to(NOW + 120)
     assert after.machines()[0].price_usd_h is not None
+
+
+def test_a_price_whose_answer_takes_over_a_minute_may_be_asked_for_twice(aws: SmallAws) -> None:
+    a_provider(aws).launch(a_request())
+    provider, slow = a_provider(aws), ["describe_spot_price_history"]
+
+    def fault(service: str, verb: str, do: Callable[[], Any]) -> Any:
+        if verb in slow:
+            slow.clear()
+            aws.clock.advance_to(NOW + 61)
+            assert provider.machines()[0].price_usd_h is not None, "somebody else asks meanwhile"
+        return do()
+
+    aws.fault = fault
+    before = aws.clock.now()
+    (one,) = provider._listing.all()
+    assert provider._known.machine(one).price_usd_h is not None
+    assert aws.clock.now() > before

@@ -131,7 +131,7 @@ class Known:
         if found is not None:
             with self._lock:
                 self._prices[one.id] = found
-                del self._asked_at[one.id]
+                self._asked_at.pop(one.id, None)  # two may have asked, where answers are slow
         return found
 
 
