@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cloudwhale.control.effects import Effect, Key
-from cloudwhale.mailbox.box import claims_of, inbox_from, orders_to
+from cloudwhale.mailbox.box import forget_node
 from cloudwhale.mailbox.objects import Objects
 from cloudwhale.model.job import Job
 from cloudwhale.model.rental import Lease, Rental
@@ -101,7 +101,8 @@ class Hiring:
     def terminate(self, rental: Rental) -> Effect | None:
         """Return the end of a machine; what the provider says of it then comes back.
 
-        Of one that is gone from the list, its schedule is deleted before its money is released.
+        Of one that is gone, the provider is told so once more, and removes what it has set for it
+        before its money is released.
         """
         provider = self._provider(rental)
         if provider is None or not rental.machine:
@@ -128,9 +129,7 @@ class Hiring:
         def sweep() -> Swept:
             if provider is not None and rental.machine:
                 provider.terminate(rental.machine)
-            for box in (inbox_from, orders_to, claims_of):
-                prefix = box(self._objects, node).key(0).rsplit("/", 1)[0]
-                self._objects.delete(self._objects.keys(prefix))
+            forget_node(self._objects, node)
             return Swept()
 
         return Effect(Key(SWEEP, rental.id), sweep)

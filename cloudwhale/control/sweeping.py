@@ -1,11 +1,11 @@
 """The sweep: what exists at providers and belongs to no machine of ours is found and removed."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from cloudwhale.clock import iso
 from cloudwhale.control.effects import Effect, Key
-from cloudwhale.mailbox.box import claims_of, inbox_from, orders_to
+from cloudwhale.mailbox.box import NODE_FOLDERS, forget_node
 from cloudwhale.mailbox.objects import Objects
 from cloudwhale.model import event as e
 from cloudwhale.model.reason import Code, Reason
@@ -16,7 +16,6 @@ from cloudwhale.spi.provider import Leftover, Provider
 SEARCH, REMOVE, TIDY = "search", "remove", "tidy"
 EVERY_S: Seconds = 300.0  # a machine that nobody owns costs five minutes more at most
 GRACE_S: Seconds = 600.0  # a launch that is under way, and lists that are behind, are over by then
-BOXES = (inbox_from, orders_to, claims_of)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,21 +88,13 @@ class Sweeping:
         return e.Noted(at=now, subject=value.leftover.node or "controller", reason=reason)
 
     def _boxes(self) -> Boxes:
-        names = (name for folder in ("inbox", "orders", "agents") for name in self._folders(folder))
+        names = (name for folder in NODE_FOLDERS for name in self._objects.folders(folder))
         return Boxes(frozenset(names))
-
-    def _folders(self, prefix: str) -> Sequence[str]:
-        return self._objects.folders(prefix)
 
     def tidied(self, name: str) -> Effect:
         """Return the removal of the mailbox of a machine that is no more."""
 
-        def tidy() -> None:
-            for box in BOXES:
-                prefix = box(self._objects, name).key(0).rsplit("/", 1)[0]
-                self._objects.delete(self._objects.keys(prefix))
-
-        return Effect(Key(TIDY, name), tidy)
+        return Effect(Key(TIDY, name), lambda: forget_node(self._objects, name))
 
 
 def live_nodes(rentals: Iterable[Rental]) -> frozenset[str]:

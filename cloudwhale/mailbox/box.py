@@ -3,6 +3,9 @@
 from cloudwhale.mailbox.objects import Objects
 from cloudwhale.model.units import Instant
 
+NODE_FOLDERS = ORDERS, INBOX, CLAIMS = "orders", "inbox", "agents"
+"""Each has a folder for every node."""
+
 
 class Box:
     """`<prefix>/000001.json`, `<prefix>/000002.json`, …"""
@@ -61,17 +64,23 @@ class Box:
 
 def orders_to(objects: Objects, node: str) -> Box:
     """Return the box that the controller writes and one node's agent reads."""
-    return Box(objects, f"orders/{node}")
+    return Box(objects, f"{ORDERS}/{node}")
 
 
 def inbox_from(objects: Objects, node: str) -> Box:
     """Return the box that one node's agent writes and the controller reads."""
-    return Box(objects, f"inbox/{node}")
+    return Box(objects, f"{INBOX}/{node}")
 
 
 def claims_of(objects: Objects, node: str) -> Box:
     """Return the box in which agents claim a node's name; the newest claim holds."""
-    return Box(objects, f"agents/{node}")
+    return Box(objects, f"{CLAIMS}/{node}")
+
+
+def forget_node(objects: Objects, node: str) -> None:
+    """Delete all that was said to a node and by it; raise StoreUnusable."""
+    for folder in NODE_FOLDERS:
+        objects.delete(objects.keys(f"{folder}/{node}"))
 
 
 def log_of(objects: Objects, job: str, attempt: int) -> Box:
