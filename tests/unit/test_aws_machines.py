@@ -192,6 +192,17 @@ def test_an_unknown_machine_is_not_gone_while_a_region_is_silent(aws: SmallAws) 
         provider.terminate("i-0123")
 
 
+def test_a_machine_in_a_region_that_the_settings_name_no_more_is_ended_all_the_same(
+    aws: SmallAws,
+) -> None:
+    before = a_provider(aws, regions=["us-east-1", "eu-west-1"])
+    machine = before.launch(a_request(offer=an_offer("eu-west-1a")))
+    provider = a_provider(aws, regions=["us-east-1"])
+    assert not provider.machines()
+    provider.terminate(machine.id)
+    assert not aws.running
+
+
 # -- stops ---------------------------------------------------------------------------------------
 
 

@@ -9,7 +9,7 @@ from threading import Lock
 from typing import Any, Literal
 
 from cloudwhale.model.units import Instant, Seconds
-from cloudwhale.spi.errors import CloudwhaleError
+from cloudwhale.spi.errors import CloudwhaleError, Denied
 from cloudwhale_providers.aws import tags
 from cloudwhale_providers.aws.account import Account
 from cloudwhale_providers.aws.asking import listed, tags_of
@@ -61,9 +61,15 @@ class Seen:
 class Listing:
     """Lists our instances; safe for threads."""
 
-    def __init__(self, account: Account, regions: Callable[[], Sequence[str]]) -> None:
+    def __init__(
+        self,
+        account: Account,
+        regions: Callable[[], Sequence[str]],
+        every_region: Callable[[], Sequence[str]],
+    ) -> None:
         self._account = account
         self._regions = regions
+        self._every_region = every_region
         self._known: dict[str, tuple[Seen, ...]] = {}
         """By region, as it answered last."""
         self._noted: dict[str, Seen] = {}
@@ -122,6 +128,22 @@ class Listing:
             region, Filters=[*self._own(), {"Name": "instance-id", "Values": [machine]}]
         )
         return self._noting(found)
+
+    def elsewhere(self, machine: str) -> Seen | None:
+        """Return an instance of ours in a region that is not listed: `regions` may have named it.
+
+        None: there is none, where we may look; raise Unreachable when a region does not answer.
+        """
+        for region in self._every_region():
+            if region in self._known:
+                continue
+            try:
+                found = self.one(region, machine)
+            except Denied:
+                continue  # nor could we have launched it there
+            if found is not None:
+                return found
+        return None
 
     def _noting(self, found: Sequence[Seen]) -> Seen | None:
         """Remember the first of those found until the next list; return it."""

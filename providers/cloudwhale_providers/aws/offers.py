@@ -121,6 +121,11 @@ class LiveOffers:
         enabled = self._regions_enabled(now)
         return sorted(wanted if enabled is None else wanted & enabled)
 
+    def every_region(self, listed: Iterable[str], now: Instant) -> list[str]:
+        """Return all regions that are enabled, meant now or not; those listed, where none says."""
+        enabled = self._regions_enabled(now)
+        return sorted(set(listed) if enabled is None else enabled)
+
     def rows(self) -> Sequence[Check]:
         """Return a row for each thing that could not be read when it was asked for last."""
         with self._lock:

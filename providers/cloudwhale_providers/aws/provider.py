@@ -44,7 +44,7 @@ class AwsProvider:
         asks, network = self._account.calls, Network(self._account)
         images = Images(asks, grounds.clock, self._options.image)
         self._live = LiveOffers(asks, grounds.listed, self._options.regions)
-        self._listing = Listing(self._account, self._regions)
+        self._listing = Listing(self._account, self._regions, self._every_region)
         self._known = Known(self._account, grounds.listed)
         self._templates = Templates(self._account, images, network, _bucket_region())
         self._launching = Launching(self._account, self._listing, self._templates, network)
@@ -135,6 +135,11 @@ class AwsProvider:
         now = self._grounds.clock.now()
         named = regions(self._options) or {one.region for one in self._grounds.listed(now)}
         return self._live.regions(named, now)
+
+    def _every_region(self) -> Sequence[str]:
+        """Return where machines may stand that were launched under other settings."""
+        now = self._grounds.clock.now()
+        return self._live.every_region({one.region for one in self._grounds.listed(now)}, now)
 
 
 def _bucket_region() -> str:

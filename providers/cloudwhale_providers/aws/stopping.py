@@ -89,11 +89,14 @@ class Stopping:
 
     def terminate(self, machine: str, one: Seen | None) -> None:
         """End a machine; raise Unreachable when it may still run, Denied when we may not end it."""
-        region = self._known.region_of(machine) if one is None else one.region
-        if not region:
-            if self._listing.is_whole:
+        region = self._known.region_of(machine)
+        if one is None and not region:
+            if not self._listing.is_whole:
+                raise Unreachable(f"{machine} is not listed, and not every region has answered")
+            one = self._listing.elsewhere(machine)
+            if one is None:
                 return  # nothing of ours has that id: it is gone
-            raise Unreachable(f"{machine} is not listed, and not every region has answered")
+        region = region if one is None else one.region
         if one is not None and one.state == "gone":
             return
         try:
