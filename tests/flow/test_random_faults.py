@@ -40,7 +40,7 @@ def one_fault(stage: Stage, database: MortalStore, dice: random.Random) -> Morta
     clock, store = stage.scenery.clock, stage.scenery.store
     alive = [job for job in jobs_of(stage).values() if not job.ended]
     job = dice.choice(alive) if alive else None
-    match dice.choice(FLEETING):
+    match dice.choice(KINDS):
         case "controller":
             stage.controller = None
             pass_by(stage, dice.uniform(0, 20))
