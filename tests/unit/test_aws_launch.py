@@ -12,7 +12,7 @@ from small_schedules import refused
 from cloudwhale.model.rental import Lease
 from cloudwhale.spi.errors import Denied, NoCapacity, PriceMoved, TryAnother, Unreachable
 from cloudwhale_providers.aws.launching import token
-from cloudwhale_providers.aws.user_data import block
+from cloudwhale_providers.sandbox.guests import block
 
 
 @pytest.fixture

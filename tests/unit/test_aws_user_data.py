@@ -6,7 +6,8 @@ import subprocess
 import pytest
 
 from cloudwhale.spi.errors import Denied
-from cloudwhale_providers.aws.user_data import MOST_BYTES, block, user_data
+from cloudwhale_providers.aws.user_data import MOST_BYTES, user_data
+from cloudwhale_providers.sandbox.guests import block
 
 BUNDLE = f"bundles/{'0f' * 32}.tar.gz"
 
@@ -21,11 +22,6 @@ def test_the_block_is_read_without_running_anything() -> None:
         "mailbox": "s3://bucket/lab", "region": "eu-west-1", "bundle": BUNDLE,
         "sha256": "0f" * 32,
     }  # fmt: skip
-
-
-def test_a_text_without_a_block_is_refused() -> None:
-    with pytest.raises(ValueError, match="no block"):
-        block("#!/bin/sh\n")
 
 
 def test_it_is_a_script_that_a_shell_can_read(tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -1,8 +1,8 @@
 """What a machine does when it boots: the same text for all machines of one agent version.
 
-What differs between machines stands in their tags. The block between the two marker lines is JSON
-for whoever reads the text without running it. Nothing secret may stand here: whoever may describe
-an instance reads it. Not tried on a real machine yet; `sh -n` and the sandbox read it.
+What differs between machines stands in their tags. The line that begins with `# cloudwhale: ` is
+JSON for whoever reads the text without running it. Nothing secret may stand here: whoever may
+describe an instance reads it. Not tried on a real machine yet; `sh -n` and the sandbox read it.
 """
 
 import json
@@ -13,8 +13,6 @@ from cloudwhale.spi.errors import Denied
 
 MOST_BYTES = 16 * 1024
 """Before base64: EC2 User Guide, "Run commands when you launch an EC2 instance"."""
-BEGINS = "# cloudwhale: begin"
-ENDS = "# cloudwhale: end"
 TAKEN_OVER_MIN = 30
 """Minutes within which the agent must have taken the watchdog over, installing included."""
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -23,9 +21,7 @@ SCRIPT = """\
 #!/bin/sh
 shutdown -h +{minutes}
 # The machine ends by then (its shutdown terminates it), unless an agent has taken the watch over.
-{begins}
 # cloudwhale: {block}
-{ends}
 set -eu
 bundle='{bundle}'
 place=/opt/cloudwhale
@@ -57,7 +53,7 @@ def user_data(mailbox: str, region: str, bundle: str) -> str:
         "sha256": found[0] if found else "",
     }  # fmt: skip
     text = SCRIPT.format(
-        minutes=TAKEN_OVER_MIN, begins=BEGINS, ends=ENDS, url=f"{mailbox.rstrip('/')}/{bundle}",
+        minutes=TAKEN_OVER_MIN, url=f"{mailbox.rstrip('/')}/{bundle}",
         block=json.dumps(said, sort_keys=True), **(said | {"bundle": said["sha256"] or "agent"}),
     )  # fmt: skip
     size = len(text.encode())
@@ -67,13 +63,3 @@ def user_data(mailbox: str, region: str, bundle: str) -> str:
             "Give the mailbox a shorter URL.",
         )
     return text
-
-
-def block(text: str) -> dict[str, Any]:
-    """Return the JSON of a text; raise ValueError where there is none."""
-    _, begins, rest = text.partition(BEGINS + "\n")
-    inner, ends, _ = rest.partition("\n" + ENDS)
-    if not begins or not ends:
-        raise ValueError("there is no block of cloudwhale")
-    found: dict[str, Any] = json.loads(inner.strip().removeprefix("# cloudwhale: "))
-    return found

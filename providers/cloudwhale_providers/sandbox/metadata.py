@@ -21,7 +21,6 @@ TOKEN_PATH = "/latest/api/token"
 TOKEN, TTL = "X-aws-ec2-metadata-token", "X-aws-ec2-metadata-token-ttl-seconds"
 TTL_MOST: Seconds = 21_600  # six hours, says the User Guide
 ANSWERS_WITHIN_S: Seconds = 5.0
-ROOT = "/latest/meta-data/"
 
 Documents = Callable[[], Mapping[str, str]]
 """What a machine is told now: text by path below `/latest/`."""

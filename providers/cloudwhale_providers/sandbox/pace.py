@@ -29,9 +29,6 @@ class Pace:
         return "" if self.is_real else f"{self.begin!r}:{self.speed!r}:{self.start!r}"
 
 
-REAL = Pace()
-
-
 class PacedClock:
     """A clock of the box; see `spi/clock`."""
 
