@@ -385,6 +385,7 @@ def test_a_price_whose_answer_takes_over_a_minute_may_be_asked_for_twice(aws: Sm
 
     aws.fault = fault
     before = aws.clock.now()
-    (one,) = provider._listing.all()
-    assert provider._known.machine(one).price_usd_h is not None
+    (one,) = provider._listing.all()  # pyright: ignore[reportPrivateUsage]
+    machine = provider._known.machine(one)  # pyright: ignore[reportPrivateUsage]
+    assert machine.price_usd_h is not None
     assert aws.clock.now() > before
