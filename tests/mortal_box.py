@@ -117,9 +117,11 @@ class Home:
             world = store.world(0.0)
             told = [one.event for one in store.events("installation")]
             names = [one.reason.says for one in told if isinstance(one, e.Noted)]
+            changes = [one.event for one in store.since(0, store.version())]
+            machines = {one.rental.machine for one in changes if isinstance(one, e.RentalChanged)}
             return Books(
                 "".join(names[:1]), store.jobs(JobQuery()), tuple(world.rentals.values()),
-                [one for one in store.accounts() if one.needs_limit],
+                [one for one in store.accounts() if one.needs_limit], frozenset(machines),
             )  # fmt: skip
 
 
@@ -152,6 +154,8 @@ class Books:
     rentals: Sequence[Rental]
     """Those that are not paid for yet."""
     accounts: Sequence[Account]
+    machines: frozenset[str]
+    """All that it was ever told that it has."""
 
     @property
     def spent(self) -> int:
@@ -275,10 +279,14 @@ class MortalBox:
         """Return how many machines there were for each installation and node."""
         return Counter(self._seen.values())
 
+    def meter(self) -> Sequence[Metered]:
+        """Return the bill of all homes."""
+        return Sandbox().meter(self.box)
+
     def bills(self) -> Mapping[str, list[Metered]]:
         """Return the bill of the meter by installation."""
         found: dict[str, list[Metered]] = {}
-        for line in Sandbox().meter(self.box):
+        for line in self.meter():
             found.setdefault(self._seen[line.id][0], []).append(line)
         return found
 
