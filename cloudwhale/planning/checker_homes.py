@@ -6,14 +6,13 @@ from cloudwhale.model import plan as p
 from cloudwhale.model.job import Job
 from cloudwhale.model.node import Node
 from cloudwhale.model.world import World
-from cloudwhale.planning.checker_waits import takes
+from cloudwhale.planning.checker_waits import beside, takes
 from cloudwhale.planning.fault import Fault, Rule
 from cloudwhale.planning.rules import Rules
 
 REST_S = 1800.0  # README, "brings-home": at most once in half an hour
 SAVED_WITHIN_S = 90.0
 CLOSE = 1e-6
-HOLDS_PLACE = ("starting", "running", "recovering")
 
 
 def homes(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
@@ -62,19 +61,8 @@ def _has_room(node: Node, job: Job, plan: p.Plan, world: World) -> bool:
     """Say whether an owned node takes the job beside all that are there or come in this round."""
     if not node.owned or node.state.value != "ready":
         return False
-    there = [
-        (other, other.placement.devices)
-        for other in world.jobs.values()
-        if other.placement is not None
-        and other.placement.node == node.id
-        and other.state.value in HOLDS_PLACE
-    ]
-    there += [
-        (world.jobs[step.job], step.placement.devices)
-        for step in plan.steps
-        if isinstance(step, p.Place) and step.placement.node == node.id and step.job in world.jobs
-    ]
-    return takes(node, job, there)
+    places = [step for step in plan.steps if isinstance(step, p.Place)]
+    return takes(node, job, beside(node, world, world.jobs.values(), places))
 
 
 RULES: tuple[Rule, ...] = (homes,)

@@ -153,20 +153,27 @@ def _making_room(world: World) -> list[str]:
 
 def _fits_after(world: World, node: Node, job: Job, places: Iterable[p.Place]) -> bool:
     """Say whether the node takes the job once all that stop have, these places given."""
+    stay = (other for other in world.jobs.values() if other.wish is None)
+    return takes(node, job, beside(node, world, stay, places))
+
+
+def beside(
+    node: Node, world: World, jobs: Iterable[Job], places: Iterable[p.Place]
+) -> list[tuple[Job, tuple[str, ...]]]:
+    """Return those of some jobs that are on a node, and who comes there, with their devices."""
     there = [
         (other, other.placement.devices)
-        for other in world.jobs.values()
+        for other in jobs
         if other.placement is not None
         and other.placement.node == node.id
         and other.state.value in HOLDS_PLACE
-        and other.wish is None
     ]
-    there += [
+    coming = [
         (world.jobs[step.job], step.placement.devices)
         for step in places
         if step.placement.node == node.id and step.job in world.jobs
     ]
-    return takes(node, job, there)
+    return there + coming
 
 
 def takes(node: Node, job: Job, there: list[tuple[Job, tuple[str, ...]]]) -> bool:
