@@ -14,7 +14,15 @@ from aws_models import check_answer
 
 from cloudwhale.model.units import Instant
 from cloudwhale.simulation.clock import SteppedClock
-from cloudwhale_providers.sandbox.endpoint import ACCESS_KEY, SECRET_KEY, Endpoint, Weather
+from cloudwhale_providers.sandbox.endpoint import (
+    ACCESS_KEY,
+    SECRET_KEY,
+    Capacity,
+    Endpoint,
+    Refusal,
+    Weather,
+    Which,
+)
 from cloudwhale_providers.sandbox.endpoint.account import image_id
 
 NOON: Instant = 1_800_000_000.0
@@ -22,6 +30,15 @@ REGION = "us-east-1"
 IMAGE = image_id(REGION, "x86_64")
 TYPE = "g5.xlarge"
 KINDS = ("instance", "volume", "network-interface")
+SCARCE = Weather(
+    capacity=(
+        Capacity(Which("g5.2xlarge", f"{REGION}a", "spot"), 0),
+        Capacity(Which("g5.4xlarge", market="on-demand"), 2),
+    ),
+    refusals=(Refusal(Which("g6.xlarge", f"{REGION}a"), "InsufficientFreeAddressesInSubnet"),),
+    quotas={"L-34B43A08": 8.0, "L-1216C47A": 8.0},
+)
+"""Little room, and small quotas."""
 _SESSIONS: Any = import_module("botocore.session")
 _CONFIGS: Any = import_module("botocore.config")
 _ERRORS: Any = import_module("botocore.exceptions")

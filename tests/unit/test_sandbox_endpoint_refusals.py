@@ -7,6 +7,7 @@ import pytest
 from boxed import (
     IMAGE,
     REGION,
+    SCARCE,
     TYPE,
     Box,
     a_box,
@@ -15,22 +16,12 @@ from boxed import (
     made,
 )
 
-from cloudwhale_providers.sandbox.endpoint import Capacity, Refusal, Weather, Which
-
 A, B, D, E = (f"{REGION}{letter}" for letter in "abde")
-WEATHER = Weather(
-    capacity=(
-        Capacity(Which("g5.2xlarge", A, "spot"), 0),
-        Capacity(Which("g5.4xlarge", market="on-demand"), 2),
-    ),
-    refusals=(Refusal(Which("g6.xlarge", A), "InsufficientFreeAddressesInSubnet"),),
-    quotas={"L-34B43A08": 8.0, "L-1216C47A": 8.0},
-)
 
 
 @pytest.fixture(scope="module")
 def box() -> Iterator[Box]:
-    with a_box(WEATHER) as box:
+    with a_box(SCARCE) as box:
         box.template("plain")
         yield box
 
