@@ -21,7 +21,7 @@ from boxed import (
     tags_of,
 )
 
-A = f"{REGION}a"
+A, B, D = (f"{REGION}{letter}" for letter in "abd")
 _ERRORS: Any = import_module("botocore.exceptions")
 
 
