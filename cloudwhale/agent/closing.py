@@ -10,7 +10,7 @@ from cloudwhale.agent.attempts import AttemptFolder
 from cloudwhale.agent.logs import LogTail
 from cloudwhale.agent.seen import Key
 from cloudwhale.agent.underway import Tools
-from cloudwhale.clock import wait
+from cloudwhale.clock import pause
 from cloudwhale.mailbox.documents import AttemptEnded, Heartbeat, Remark
 from cloudwhale.model.reason import Code
 from cloudwhale.model.units import Instant, Seconds
@@ -96,7 +96,7 @@ def _make_sure_that_nothing_runs(folder: AttemptFolder) -> None:
     except OSError:
         pass  # what cannot be written here cannot be written by a shim either
     while not remains.kill_remains(folder):
-        wait(AGAIN_S)
+        pause(AGAIN_S)
 
 
 def _finished(tail: LogTail) -> int | str:
@@ -109,7 +109,7 @@ def _finished(tail: LogTail) -> int | str:
             trouble = error.says
         except OSError as error:
             trouble = str(error)
-        wait(AGAIN_S)
+        pause(AGAIN_S)
     return trouble
 
 

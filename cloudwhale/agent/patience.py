@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from typing import TypeVar
 
-from cloudwhale.clock import wait
+from cloudwhale.clock import pause
 from cloudwhale.model.units import Seconds
 from cloudwhale.spi.errors import StoreUnusable
 
 STORE_TRIES = 3
-STORE_TRY_AGAIN_S: Seconds = 2.0
+STORE_TRY_AGAIN_S: Seconds = 2.0  # of real time: a store recovers no faster where time is
 
 _T = TypeVar("_T")
 
@@ -19,5 +19,5 @@ def patiently(ask: Callable[[], _T]) -> _T:
         try:
             return ask()
         except StoreUnusable:
-            wait(STORE_TRY_AGAIN_S)
+            pause(STORE_TRY_AGAIN_S)
     return ask()

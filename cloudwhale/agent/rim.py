@@ -34,7 +34,7 @@ from cloudwhale.agent.tidying import tidy
 from cloudwhale.agent.traffic import Traffic
 from cloudwhale.agent.underway import Attempts, Tools
 from cloudwhale.agent.users import block_metadata, obstacle, users_here
-from cloudwhale.clock import real, wait
+from cloudwhale.clock import pause, real
 from cloudwhale.host import AS_IT_IS, Hierarchies, HostOptions, facts
 from cloudwhale.mailbox.bell import Bell
 from cloudwhale.mailbox.box import inbox_from, orders_to
@@ -158,10 +158,9 @@ class Rim:
         self._orders.close()
         self._eyes.close()
         self._tools.logs.close()
-        patience_s = self._patience_s()
-        self._tools.pool.drain(patience_s)  # what has ended is said before the goodbye
+        self._tools.pool.drain(self._patience_s())  # what has ended is said before the goodbye
         self._tools.poster.say(Left(at=self._clock.now(), agent=self._charge.agent))
-        self._tools.poster.drain(max(GOODBYE_S, patience_s - LAST_ENDS_S))
+        self._tools.poster.drain(max(GOODBYE_S, self._patience_s() - LAST_ENDS_S))
         self._tools.poster.close()
         self._tools.pool.close()
         if self._tenancy is not None and (self._ends_machine or self.ousted):
@@ -169,14 +168,15 @@ class Rim:
             self._tenancy.end_machine()
 
     def _patience_s(self) -> Seconds:
-        """Return how long the last reports may take: a machine that ends keeps nothing for later,
+        """Return how long the last reports may take, on a real clock.
 
-        so the store is waited for as long as the lease allows.
+        A machine that ends keeps nothing for later, so the store is waited for as long as the
+        lease allows.
         """
         tenure = self._state.tenure
         if tenure is None or not self._ends_machine:
             return LAST_ENDS_S
-        return max(LAST_ENDS_S, tenure.away_until - self._now())
+        return max(LAST_ENDS_S, real(tenure.away_until - self._now()))
 
     # -- one turn ----------------------------------------------------------------------------
 
@@ -310,7 +310,7 @@ class Rim:
                 break
             except StoreUnusable as error:
                 _say(str(error))
-                wait(STORE_AGAIN_S, self._landing)
+                pause(STORE_AGAIN_S, self._landing)
         self._place.keep_read_to(self._read_to)
         return self._read_to
 
