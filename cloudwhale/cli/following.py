@@ -129,6 +129,9 @@ class Follower:
         self._view = view
         self._scene = scene
         self._readers: dict[str, _Reader] = {}
+        self._closing: list[tuple[Job, _Reader]] = []
+        """Of attempts that are over, until the rest of what they printed was read."""
+        self._unread: str = ""
         self._read_at: Instant = 0.0
         self._tried_at: Instant | None = None
         self._held = host.holds
@@ -172,7 +175,7 @@ class Follower:
         except _NotNow as error:
             trouble = str(error)
         self._read_logs(now)
-        self._tell(trouble or self._host.trouble)
+        self._tell(trouble or self._unread or self._host.trouble)
         lid = self._scene.fleet.lid(now)
         for said in (*([lid] if lid else []), *self._scene.bringing.news(now)):
             self._view.say(said)
@@ -241,19 +244,38 @@ class Follower:
     def _close_reader(self, job: Job) -> None:
         reader = self._readers.pop(job.id, None)
         if reader is not None:
-            lines = reader.lines.feed(reader.tail.rest()) + reader.lines.end()
-            self._view.logged(job, lines, "")
+            self._closing.append((job, reader))
+            with self._may_be_unread():
+                self._read_rests()
 
     def _read_logs(self, now: Instant) -> None:
         every_s = look_every_s(self._desk.objects, TURN_S)
         if abs(now - self._read_at) < every_s / 2:
             return
         self._read_at = now
-        for job_id, reader in self._readers.items():
-            data = reader.tail.more()
-            if data:
-                lines = reader.lines.feed(data)
-                self._view.logged(self._scene.jobs[job_id], lines, reader.lines.partial)
+        with self._may_be_unread():
+            self._read_rests()
+            for job_id, reader in self._readers.items():
+                data = reader.tail.more()
+                if data:
+                    lines = reader.lines.feed(data)
+                    self._view.logged(self._scene.jobs[job_id], lines, reader.lines.partial)
+
+    def _read_rests(self) -> None:
+        while self._closing:
+            job, reader = self._closing[0]
+            lines = reader.lines.feed(reader.tail.rest()) + reader.lines.end()
+            self._closing.pop(0)
+            self._view.logged(job, lines, "")
+
+    @contextmanager
+    def _may_be_unread(self) -> Generator[None]:
+        """Let a store that cannot be read now, as behind a line that is cut, wait for a turn."""
+        self._unread = ""
+        try:
+            yield
+        except StoreUnusable as error:
+            self._unread = error.says
 
     # -- who works on it ---------------------------------------------------------------------
 

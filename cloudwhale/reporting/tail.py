@@ -28,29 +28,42 @@ class Tail:
         self._number = 0
         self._place = 0
         self._merged = False
+        self._held: list[bytes] = []
+        """Read and not returned yet: the store may fail between two reads."""
 
     def more(self) -> bytes:
-        """Return what came since the last call; empty when nothing did."""
-        parts: list[bytes] = []
-        while not self._merged and len(parts) < CHUNKS_AT_ONCE:
-            chunk = self._box.read(self._number + 1)
-            if chunk is None:
-                break
-            self._number += 1
-            self._place += gaps.stands_for(chunk)
-            parts.append(chunk)
-        return b"".join(parts)
+        """Return what came since the last call; empty when nothing did.
+
+        After StoreUnusable nothing is lost: the next call returns what was read before it, too.
+        """
+        self._read_on()
+        return self._taken()
 
     def rest(self) -> bytes:
         """Return what is left of an attempt that has ended; chunks are gone once merged."""
-        parts: list[bytes] = []
-        while part := self.more():
-            parts.append(part)
+        while self._read_on():
+            pass
         whole = None if self._merged else self._objects.get(self._whole_key)
         if whole is not None:
             self._merged = True
-            parts.append(gaps.after(whole, self._place))
-        return b"".join(parts)
+            self._held.append(gaps.after(whole, self._place))
+        return self._taken()
+
+    def _read_on(self) -> bool:
+        """Read the chunks that are there, a bounded number; return whether there was one."""
+        for count in range(CHUNKS_AT_ONCE):
+            chunk = None if self._merged else self._box.read(self._number + 1)
+            if chunk is None:
+                return count > 0
+            self._number += 1
+            self._place += gaps.stands_for(chunk)
+            self._held.append(chunk)
+        return True
+
+    def _taken(self) -> bytes:
+        data = b"".join(self._held)
+        self._held.clear()
+        return data
 
 
 class Lines:

@@ -16,7 +16,7 @@ from cloudwhale.clock import SystemClock
 from cloudwhale.control.desk import Desk
 from cloudwhale.control.store import MemoryStore
 from cloudwhale.mailbox.box import log_of, whole_log_key
-from cloudwhale.mailbox.objects import open_objects
+from cloudwhale.mailbox.objects import StoreObjects, open_objects
 from cloudwhale.model import event as e
 from cloudwhale.model.job import JobState, Placement, Wish
 from cloudwhale.model.reason import Code, Reason
@@ -141,6 +141,47 @@ def test_output_that_came_with_the_end_is_shown_before_it() -> None:
         "one", "last words",
         "a-1 failed with exit code 3: its process ended with 3 [command-failed]",
     ]  # fmt: skip
+
+
+class Line(StoreObjects):
+    """A store behind a line that can be cut."""
+
+    cut = False
+
+    def get(self, key: str) -> bytes | None:
+        if self.cut:
+            raise StoreUnusable(f"cannot read {key}: the line is cut")
+        return super().get(key)
+
+
+def test_a_store_that_cannot_be_read_for_a_while_ends_nobodys_following(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table = Table("a-1", "b-1")
+    monkeypatch.setattr(table.desk.objects, "__class__", Line)
+    line = table.desk.objects
+    assert isinstance(line, Line)
+
+    def cuts() -> None:
+        table.prints("a-1", b"before the end\n")
+        line.cut = True
+        table.ends("a-1")
+
+    def mends() -> None:
+        line.cut = False
+
+    acts = Scripted(
+        lambda: (table.starts("a-1"), table.starts("b-1")),
+        cuts,
+        lambda: None,
+        mends,
+        lambda: table.ends("b-1"),
+    )
+    assert table.follower().to_the_end(acts, never) is Outcome.ENDED
+    said = table.lines()
+    cut = next(number for number, one in enumerate(said) if one.startswith("waiting: cannot read"))
+    assert said[cut + 1] == "before the end"
+    assert set(said[cut + 2 :]) == {"going on", "b-1 completed"}
 
 
 def test_lines_of_several_jobs_say_whose_they_are() -> None:

@@ -8,6 +8,7 @@ from cloudwhale.mailbox.box import log_of, whole_log_key
 from cloudwhale.mailbox.gaps import left_out
 from cloudwhale.mailbox.objects import StoreObjects, open_objects
 from cloudwhale.reporting.tail import Lines, Tail, look_every_s
+from cloudwhale.spi.errors import StoreUnusable
 
 
 def written(objects: StoreObjects, *chunks: bytes) -> None:
@@ -43,6 +44,26 @@ def test_the_rest_of_an_attempt_whose_log_was_not_merged_is_its_chunks() -> None
     objects = open_objects("memory://")
     written(objects, b"one\n", b"two\n")
     assert Tail(objects, "a", 1).rest() == b"one\ntwo\n"
+
+
+def test_what_was_read_before_the_store_failed_is_not_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    objects = open_objects("memory://")
+    written(objects, b"one\n", b"two\n")
+    tail = Tail(objects, "a", 1)
+    get, asked = objects.get, list[str]()
+
+    def once_cut(key: str) -> bytes | None:
+        asked.append(key)
+        if len(asked) == 2:
+            raise StoreUnusable("the line is cut")
+        return get(key)
+
+    monkeypatch.setattr(objects, "get", once_cut)
+    with pytest.raises(StoreUnusable):
+        tail.more()
+    assert tail.rest() == b"one\ntwo\n"
 
 
 class Long:
