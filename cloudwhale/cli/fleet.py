@@ -6,7 +6,7 @@ from typing import Literal
 
 from cloudwhale.model import event as e
 from cloudwhale.model.job import Job, JobState
-from cloudwhale.model.rental import Rental, RentalState
+from cloudwhale.model.rental import SETTLED, Rental, RentalState
 from cloudwhale.model.units import Instant, MicroUsd, Seconds
 from cloudwhale.planning.kept import kept_for, still_kept
 from cloudwhale.reporting.rented import (
@@ -22,8 +22,6 @@ Weight = Literal["plain", "warn", "bad"]
 
 _WARNS = frozenset({RentalState.LOST})
 _BAD = frozenset({RentalState.NEEDS_ATTENTION})
-NOT_WAITED_FOR = frozenset({RentalState.RETURNED, RentalState.NEEDS_ATTENTION})
-"""A follower ends though a machine is so: it is back, or nobody knows when it will be."""
 LONGER_S: Seconds = 60.0  # what is shown to the minute is not said anew for less
 
 
@@ -103,7 +101,7 @@ class Fleet:
     @property
     def is_waited_for(self) -> bool:
         """Say whether a machine will be back soon, and what it cost is not known yet."""
-        return any(rental.state not in NOT_WAITED_FOR for rental in self.rentals.values())
+        return any(rental.state not in SETTLED for rental in self.rentals.values())
 
     @property
     def reserved(self) -> MicroUsd:

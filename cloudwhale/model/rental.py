@@ -20,6 +20,10 @@ class RentalState(StrEnum):
     NEEDS_ATTENTION = "needs-attention"
 
 
+SETTLED = frozenset({RentalState.RETURNED, RentalState.NEEDS_ATTENTION})
+"""A run ends though a machine is so: it is back, or nobody knows when it will be."""
+
+
 class Lease(Value):
     """The times to which a machine's money is reserved."""
 

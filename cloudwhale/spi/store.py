@@ -78,7 +78,10 @@ class Store(Protocol):
         ...
 
     def unfinished_run(self, folder: str, digest: str) -> Run | None:
-        """Return the newest run of this folder and digest that has a live job, if any."""
+        """Return the newest run of this folder and digest that is not over, if any.
+
+        It has a live job, or a machine that is on its way back.
+        """
         ...
 
     def counts(self, run: str | None = None) -> Mapping[JobState, int]:

@@ -158,6 +158,23 @@ def a_rental(**fields: Any) -> Rental:
     return Rental(**{**base, **fields})
 
 
+@pytest.mark.parametrize("end", [RentalState.RETURNED, RentalState.NEEDS_ATTENTION])
+def test_a_run_whose_jobs_have_ended_is_taken_up_until_its_machines_are_settled(
+    store: Store, end: RentalState
+) -> None:
+    run = a_run("r", digest="d")
+    store.append([e.RunOpened(at=0.0, run=run), *submitted(a_job("a", run="r"))])
+    on_the_way = ("reserved", "requested", "booting", "ready")
+    for state in map(RentalState, on_the_way):
+        store.append([e.RentalChanged(at=0.0, rental=a_rental(state=state))])
+    store.append([*runs("a", 1.0), e.Finished(at=9.0, job="a", attempt=1)])
+    assert store.unfinished_run("/lab", "d") == run
+    store.append([e.RentalChanged(at=10.0, rental=a_rental(state=RentalState.DRAINING))])
+    assert store.unfinished_run("/lab", "d") == run
+    store.append([e.RentalChanged(at=20.0, rental=a_rental(state=end))])
+    assert store.unfinished_run("/lab", "d") is None
+
+
 def runs(job: str, since: float) -> list[e.Event]:
     place = Placement(node="m")
     return [

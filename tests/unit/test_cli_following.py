@@ -170,8 +170,12 @@ def test_a_store_that_cannot_be_read_for_a_while_ends_nobodys_following(
     def mends() -> None:
         line.cut = False
 
+    def start() -> None:
+        table.starts("a-1")
+        table.starts("b-1")
+
     acts = Scripted(
-        lambda: (table.starts("a-1"), table.starts("b-1")),
+        start,
         cuts,
         lambda: None,
         mends,

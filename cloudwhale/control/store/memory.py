@@ -11,7 +11,7 @@ from cloudwhale.model.event import Charged, Event
 from cloudwhale.model.job import Job, JobState
 from cloudwhale.model.node import Node, NodeState
 from cloudwhale.model.plan import Decision, Round
-from cloudwhale.model.rental import Rental, RentalState
+from cloudwhale.model.rental import SETTLED, Rental, RentalState
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import Instant
 from cloudwhale.model.world import Account, World
@@ -121,6 +121,8 @@ class MemoryStore:
     def unfinished_run(self, folder: str, digest: str) -> Run | None:
         """See Store."""
         alive = {job.run for job in self._state.jobs.values()}
+        rentals = self._archive.rentals.values()
+        alive |= {rental.payer for rental in rentals if rental.state not in SETTLED}
         for run in reversed(self._archive.runs.values()):
             if (run.folder, run.digest) == (folder, digest) and run.id in alive:
                 return run

@@ -14,7 +14,7 @@ from cloudwhale.model.event import Event
 from cloudwhale.model.job import Job, JobState
 from cloudwhale.model.node import Node, NodeState
 from cloudwhale.model.plan import Decision, Round
-from cloudwhale.model.rental import Rental, RentalState
+from cloudwhale.model.rental import SETTLED, Rental, RentalState
 from cloudwhale.model.run import Run
 from cloudwhale.model.world import Account
 from cloudwhale.spi.store import JobQuery, Told
@@ -138,7 +138,15 @@ _RUN = select(t.runs.c.body).where(t.runs.c.id == bindparam("run"))
 _UNFINISHED = (
     select(t.runs.c.body)
     .where(t.runs.c.folder == bindparam("folder"), t.runs.c.digest == bindparam("digest"))
-    .where(exists().where(t.jobs.c.run == t.runs.c.id, t.jobs.c.state.in_(LIVE_VALUES)))
+    .where(
+        or_(
+            exists().where(t.jobs.c.run == t.runs.c.id, t.jobs.c.state.in_(LIVE_VALUES)),
+            exists().where(
+                t.rentals.c.payer == t.runs.c.id,
+                t.rentals.c.state.not_in([state.value for state in SETTLED]),
+            ),
+        )
+    )
     .order_by(t.runs.c.seq.desc())
     .limit(1)
 )
