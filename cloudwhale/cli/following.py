@@ -271,11 +271,13 @@ class Follower:
     @contextmanager
     def _may_be_unread(self) -> Generator[None]:
         """Let a store that cannot be read now, as behind a line that is cut, wait for a turn."""
-        self._unread = ""
         try:
             yield
         except StoreUnusable as error:
-            self._unread = error.says
+            # Each try fails in words of its own, with its milliseconds: the first are told.
+            self._unread = self._unread or error.says
+        else:
+            self._unread = ""
 
     # -- who works on it ---------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 import io
 import signal
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from makers import a_job, a_node
 
 from cloudwhale.cli.exits import Bug
-from cloudwhale.cli.following import Follower, Outcome, Told, scene
+from cloudwhale.cli.following import TURN_S, Follower, Outcome, Told, scene
 from cloudwhale.cli.interrupts import Interrupts
 from cloudwhale.cli.view import PlainView
 from cloudwhale.clock import SystemClock
@@ -21,6 +22,7 @@ from cloudwhale.model import event as e
 from cloudwhale.model.job import JobState, Placement, Wish
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.run import Run
+from cloudwhale.reporting.tail import look_every_s
 from cloudwhale.settings import Settings
 from cloudwhale.spi.errors import CloudwhaleError, Fenced, StoreUnusable
 
@@ -147,10 +149,12 @@ class Line(StoreObjects):
     """A store behind a line that can be cut."""
 
     cut = False
+    tries = 0
 
     def get(self, key: str) -> bytes | None:
         if self.cut:
-            raise StoreUnusable(f"cannot read {key}: the line is cut")
+            self.tries += 1
+            raise StoreUnusable(f"cannot read {key}: the line is cut, try {self.tries}")
         return super().get(key)
 
 
@@ -177,13 +181,14 @@ def test_a_store_that_cannot_be_read_for_a_while_ends_nobodys_following(
     acts = Scripted(
         start,
         cuts,
-        lambda: None,
+        *[lambda: threading.Event().wait(look_every_s(line, TURN_S))] * 2,
         mends,
         lambda: table.ends("b-1"),
     )
     assert table.follower().to_the_end(acts, never) is Outcome.ENDED
     said = table.lines()
     cut = next(number for number, one in enumerate(said) if one.startswith("waiting: cannot read"))
+    assert line.tries > 1
     assert said[cut + 1] == "before the end"
     assert set(said[cut + 2 :]) == {"going on", "b-1 completed"}
 
