@@ -9,7 +9,8 @@ from typing import NamedTuple, Protocol
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.spi.errors import CloudwhaleError
 
-THREADS = 8  # launches take up to 20 s each; eight at a time keep a burst of machines moving
+THREADS = 8  # for the store and for looks
+CLOUD_THREADS = 8  # launches take up to 20 s each; eight at a time keep a burst of machines moving
 FIRST_RETRY_S: Seconds = 0.5
 LONGEST_RETRY_S: Seconds = 30.0
 
@@ -28,6 +29,8 @@ class Effect:
 
     key: Key
     do: Callable[[], object]
+    is_slow: bool = False
+    """Whether it may take minutes, as a call to a cloud that hangs does: nothing else waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +98,7 @@ class ThreadedEffects:
     def __init__(self, ring: Callable[[], None]) -> None:
         self._ring = ring
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="effect")
+        self._slow = ThreadPoolExecutor(CLOUD_THREADS, thread_name_prefix="cloud")
         self._ended: SimpleQueue[tuple[Key, Future[object]]] = SimpleQueue()
         self._under_way: set[Key] = set()
         self._retries = _Retries()
@@ -104,7 +108,7 @@ class ThreadedEffects:
         if effect.key in self._under_way or self._retries.blocks(effect.key, now):
             return False
         self._under_way.add(effect.key)
-        future = self._pool.submit(effect.do)
+        future = (self._slow if effect.is_slow else self._pool).submit(effect.do)
         future.add_done_callback(lambda ended: self._end(effect.key, ended))
         return True
 
@@ -138,6 +142,7 @@ class ThreadedEffects:
 
     def close(self) -> None:
         """See Effects."""
+        self._slow.shutdown(wait=True)
         self._pool.shutdown(wait=True)
 
 

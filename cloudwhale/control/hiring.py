@@ -84,7 +84,8 @@ class Hiring:
             disk_gib=disk_gib,
             lease=rental.lease,
         )
-        return Effect(Key(LAUNCH, rental.id), lambda: Launched(provider.launch(request)))
+        key = Key(LAUNCH, rental.id)
+        return Effect(key, lambda: Launched(provider.launch(request)), is_slow=True)
 
     def extend(self, rental: Rental) -> Effect | None:
         """Return the move of the provider's own stop to that of the renewal."""
@@ -96,7 +97,7 @@ class Hiring:
         def extend() -> Extended:
             return Extended(lease.number, provider.extend(rental.machine, lease.stop_at))
 
-        return Effect(Key(EXTEND, rental.id, lease.number), extend)
+        return Effect(Key(EXTEND, rental.id, lease.number), extend, is_slow=True)
 
     def terminate(self, rental: Rental) -> Effect | None:
         """Return the end of a machine; what the provider says of it then comes back.
@@ -115,7 +116,7 @@ class Hiring:
                 provider.terminate(rental.machine)
             return Ended(listed)
 
-        return Effect(Key(TERMINATE, rental.id), terminate)
+        return Effect(Key(TERMINATE, rental.id), terminate, is_slow=True)
 
     def sweep(self, rental: Rental) -> Effect | None:
         """Return the removal of what is left of a machine that is no more.
@@ -132,7 +133,7 @@ class Hiring:
             forget_node(self._objects, node)
             return Swept()
 
-        return Effect(Key(SWEEP, rental.id), sweep)
+        return Effect(Key(SWEEP, rental.id), sweep, is_slow=True)
 
     def _provider(self, rental: Rental) -> Provider | None:
         """Return who has the machine; None when the settings do not name it any more."""

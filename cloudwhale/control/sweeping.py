@@ -66,7 +66,7 @@ class Sweeping:
         def search() -> Leftovers:
             return Leftovers(name, tuple(self._providers[name].leftovers(live)), live)
 
-        return Effect(Key(SEARCH, name), search)
+        return Effect(Key(SEARCH, name), search, is_slow=True)
 
     def removals(self, came: Leftovers, rentals: Iterable[Rental], now: Instant) -> list[Effect]:
         """Return the removals of what is ours, old enough, and of no rental that is open now."""
@@ -120,7 +120,7 @@ def removal(provider: Provider, name: str, leftover: Leftover) -> Effect:
         provider.remove(leftover)
         return Removed(leftover)
 
-    return Effect(Key(REMOVE, f"{name}/{leftover.id}"), remove)
+    return Effect(Key(REMOVE, f"{name}/{leftover.id}"), remove, is_slow=True)
 
 
 def described(leftover: Leftover) -> str:

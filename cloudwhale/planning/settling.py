@@ -11,12 +11,17 @@ from cloudwhale.planning import ledger, projects
 
 def settled(rental: Rental) -> p.Settle:
     """Return how a machine that is gone, or never came, is paid for; never above its reserve."""
-    cost = min(rental.reserved, _cost(rental))
+    billed = _cost(rental)
+    cost = min(rental.reserved, billed)
     charges: Mapping[str, MicroUsd] = {}
     if cost:
         charges = projects.charges(rental, cost)
     released = MicroUsd(rental.reserved - cost)
     says = f"{rental.id} has cost {usd(cost)} USD; {usd(released)} USD are free again"
+    if billed > cost:
+        says += (
+            f"; its bill is {usd(billed)} USD, more than was set aside: look at the provider's own"
+        )
     return p.Settle(
         rental=rental.but(
             state=RentalState.RETURNED,

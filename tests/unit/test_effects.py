@@ -80,3 +80,15 @@ def test_a_failure_that_nobody_asks_for_again_is_forgotten(effects: Effects) -> 
     assert effects.retry_at() == 0.5, "it is not due yet"
     effects.forget_unwanted(0.5)
     assert effects.retry_at() is None
+
+
+def test_a_cloud_that_hangs_keeps_nobody_from_the_store() -> None:
+    go = threading.Event()
+    effects = ThreadedEffects(lambda: None)
+    for number in range(40):
+        effects.start(Effect(Key("launch", str(number)), go.wait, is_slow=True), 0.0)
+    assert ended(effects, Effect(Key("read", "n"), lambda: "mail"), 0.0) == [
+        Result(Key("read", "n"), "mail")
+    ]
+    go.set()
+    effects.close()
