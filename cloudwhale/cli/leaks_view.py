@@ -70,7 +70,7 @@ def _whose(leak: Leak) -> Cell:
 def _notes(found: Leaks) -> tuple[str, ...]:
     notes = list(found.unanswered)
     if not found.asked:
-        notes.append("Nothing: no cloud is set up that machines are rented from.")
+        notes.append("Nothing to ask: no cloud is set up, or its sandbox does not run.")
         return tuple(notes)
     left = [one for one in found.found if one.is_left]
     others = sum(not one.leftover.is_ours for one in found.found)

@@ -271,6 +271,10 @@ def _ran_s(job: Job, event: e.OfJob) -> Seconds:
     if job.started_at is None:
         return 0.0
     could_s = max(0.0, event.at - job.started_at)
+    if isinstance(event, e.Cleared):
+        # Nobody has heard of it since: what went on after that, if anything, is no run of its.
+        saved_at = job.started_at if job.checkpoint is None else job.checkpoint.saved_at
+        return min(could_s, max(0.0, saved_at - job.started_at) + event.lost_s)
     told_s = event.ran_s if isinstance(event, e.Leaves) else None
     return could_s if told_s is None else told_s
 

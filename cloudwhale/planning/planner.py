@@ -146,11 +146,18 @@ def _refused(found: Matched) -> Iterator[p.Explain]:
         keep_numbers = position < HEAD_OF_QUEUE
         if not (keep_numbers or _is_other(job, verdict.code)):
             continue  # no news, whatever the words: most of a long queue
+        if verdict.code is Code.NOTHING_FITS and _waits_for_supply(job):
+            continue  # that it can run nowhere here is why it is rented for
         reason = verdict.reason
         if found.reserved is not None and job.id == found.reserved[0]:
             reason = reason.but(says=f"{reason.says}; {found.reserved[1]}")
         if job.id not in told and _is_news(job, reason, keep_numbers=keep_numbers):
             yield p.Explain(job=job.id, reason=reason)
+
+
+def _waits_for_supply(job: Job) -> bool:
+    """Say whether a job was told that what it was to be rented cannot be had at the moment."""
+    return job.reason is not None and job.reason.code in (Code.NO_CAPACITY, Code.QUOTA)
 
 
 def _with_prices(found: Matched, world: World, durations: Durations, stock: Stock) -> Matched:

@@ -141,7 +141,8 @@ def machine_words(rental: Rental, now: Instant) -> str:
 def noted_words(event: e.Noted) -> str | None:
     """Say what is worth knowing of a machine; None for what its state tells."""
     reason = event.reason
-    return None if reason.code in TOLD_BY_ITS_STATE else f"{reason.says} [{reason.code}]"
+    says = reason.says.removeprefix(f"{event.subject} ")  # who is told of it stands before it
+    return None if reason.code in TOLD_BY_ITS_STATE else f"{says} [{reason.code}]"
 
 
 def lid_words(rentals: Iterable[Rental], now: Instant) -> str:

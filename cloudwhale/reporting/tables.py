@@ -293,8 +293,10 @@ def _less(receipt: RunReceipt) -> list[str]:
     if receipt.saved_usd:
         compared.append(f"{small(receipt.saved_usd)} less than on demand")
     alone = receipt.one_each_usd
-    if alone is not None and alone > receipt.spent_usd > 0:
-        compared.append(f"{small(alone - receipt.spent_usd)} less than a machine for each job")
+    is_shared = any(len(machine.jobs) > 1 for machine in receipt.machines)
+    if is_shared and alone is not None and alone > receipt.spent_usd > 0:
+        less = small(alone - receipt.spent_usd)
+        compared.append(f"{less} less than a machine for each job was planned to cost")
     return compared
 
 

@@ -101,8 +101,8 @@ def test_an_attempt_that_was_lost_counts_when_it_is_out_for_certain(store: Store
     store.append([*submitted(a_job("a", resources=wants(gpus=1))), *runs("a", ON_ONE, 2.0)])
     store.append([e.AttemptLost(at=20.0, job="a", attempt=1, reason=WHY)])
     assert used(store) == {}
-    store.append([e.Cleared(at=32.0, job="a", attempt=1)])
-    assert used(store) == {"default": Use(device_s=30.0, at=32.0)}
+    store.append([e.Cleared(at=32.0, job="a", attempt=1, lost_s=18.0)])  # last heard at 20
+    assert used(store) == {"default": Use(device_s=18.0, at=32.0)}
 
 
 def test_an_attempt_that_never_started_has_used_nothing(store: Store) -> None:

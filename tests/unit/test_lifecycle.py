@@ -370,3 +370,13 @@ def test_every_rental_can_be_returned_in_the_end(state: RentalState) -> None:
         size = len(found)
         found |= {target for source in found for target in RENTAL_TRANSITIONS[source]}
     assert RentalState.RETURNED in found
+
+
+def test_a_job_on_a_machine_that_was_not_heard_any_more_has_run_as_long_as_it_was_heard() -> None:
+    recovering = job_in(JobState.RECOVERING).but(started_at=NOW - 600.0, checkpoint=None)
+    cleared = e.Cleared(at=NOW, job="j", attempt=recovering.attempt, lost_s=8.0)
+    assert apply(recovering, cleared).run_s == 8.0
+    saved = recovering.but(checkpoint=a_checkpoint(2).but(saved_at=NOW - 560.0))
+    assert apply(saved, cleared).run_s == 48.0
+    before = recovering.but(checkpoint=a_checkpoint(1).but(saved_at=NOW - 900.0))
+    assert apply(before, cleared).run_s == 8.0

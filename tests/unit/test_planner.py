@@ -6,7 +6,7 @@ from makers import a_device, a_job, a_node, a_world, placed, wants
 from cloudwhale.model import plan as p
 from cloudwhale.model.job import CheckpointRule, JobState, RetryCause, RetryRule, Wish
 from cloudwhale.model.node import NodeState
-from cloudwhale.model.reason import Code
+from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.world import Sighting, World
 from cloudwhale.planning.checker import check
 from cloudwhale.planning.planner import HEAD_OF_QUEUE, Policies, plan
@@ -83,6 +83,15 @@ def test_without_nodes_the_reason_says_so() -> None:
     (step,) = planned(a_world([a_job()], [])).steps
     assert isinstance(step, p.Explain)
     assert step.reason.code is Code.NO_NODES
+
+
+@pytest.mark.parametrize("code", [Code.NO_CAPACITY, Code.QUOTA])
+def test_who_waits_for_a_cloud_to_have_room_again_is_not_told_that_nothing_here_fits(
+    code: Code,
+) -> None:
+    told = Reason(code=code, says="a cloud: none left now", change="asked for again later")
+    made = planned(a_world([a_job(resources=wants(gpus=1), reason=told)]))
+    assert made.steps == ()
 
 
 def test_an_unchanged_reason_is_not_told_twice() -> None:

@@ -118,7 +118,15 @@ def test_what_was_saved_against_on_demand_is_each_job_s_part() -> None:
     assert receipt.one_each_usd == Decimal("0.90")
     assert (receipt.reserved_usd, receipt.released_usd) == (Decimal(0), Decimal("1.10"))
     total = plain_lines(receipt_sheet(receipt))[-1]
-    assert "0.80 USD less than on demand, 0.50 USD less than a machine for each job" in total
+    assert "0.80 USD less than on demand, 0.50 USD less than a machine for each job was" in total
+
+
+def test_jobs_that_had_a_machine_each_have_saved_nothing_by_sharing() -> None:
+    run = Run(id="run-1", opened_at=0.0, user="", folder="/", budget=micro_usd(50))
+    alone = Bill(SPOT, {"a": micro_usd("0.4")}, micro_usd("1.1"))
+    books = Books(spent={"a": micro_usd("0.4")}, bills=(alone,), one_each=micro_usd("0.9"))
+    total = plain_lines(receipt_sheet(run_receipt(run, [a_job("a")], 1e6, books)))[-1]
+    assert "for each job" not in total
 
 
 def test_a_machine_that_nobody_knows_the_price_of_on_demand_saves_nobody_knows_what() -> None:
