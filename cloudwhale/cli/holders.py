@@ -7,7 +7,13 @@ from cloudwhale.control.store import lock_for
 from cloudwhale.settings import Settings
 from cloudwhale.spi.errors import StoreUnusable
 
-NOBODY = "No controller runs now: `cloudwhale controller --until-empty` works the queue off."
+
+def nobody(settings: Settings) -> str:
+    """Say that nobody works on the queue, and which command does."""
+    box = " --sandbox" if settings.sandbox else ""
+    return (
+        f"No controller runs now: `cloudwhale controller --until-empty{box}` works the queue off."
+    )
 
 
 def nobody_works(settings: Settings) -> bool:
@@ -21,7 +27,7 @@ def nobody_works(settings: Settings) -> bool:
 def say_who_works(settings: Settings) -> None:
     """Say how what was asked will come about when no controller is there to do it."""
     if nobody_works(settings):
-        say(NOBODY)
+        say(nobody(settings))
 
 
 def warn_of_nobody(settings: Settings) -> None:
@@ -31,4 +37,4 @@ def warn_of_nobody(settings: Settings) -> None:
     except StoreUnusable:
         return  # who may only read can look, and learns nothing of controllers
     if idle:
-        say(NOBODY, sys.stderr)
+        say(nobody(settings), sys.stderr)

@@ -1,5 +1,7 @@
 """What jobs read: objects somewhere else than in the mailbox, listed and fetched, never written."""
 
+import ipaddress
+import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -50,6 +52,7 @@ class Source:
 
     def listed(self) -> Sequence[Found]:
         """Return what there is, sorted; raise NothingThere, Denied, StoreUnusable."""
+        self._refuse_own_machine()
         try:
             found = self._found()
         except (PermissionDeniedError, UnauthenticatedError) as error:
@@ -64,6 +67,15 @@ class Source:
         if not found:
             raise NothingThere(f"there is nothing at {self._url}", "Correct `inputs` of the job.")
         return sorted(found, key=lambda one: one.path)
+
+    def _refuse_own_machine(self) -> None:
+        """Raise Denied for what only this machine can reach: its metadata hold credentials."""
+        parts = urlsplit(self._url)
+        if parts.scheme in WEB and any(map(_is_near, _addresses(parts.hostname or ""))):
+            raise Denied(
+                f"{self._url} is an address of the machine itself, which jobs may not read",
+                "Correct `inputs` of the job.",
+            )
 
     def fetch(self, one: Found, path: Path) -> None:
         """Fetch an object into a file, in parts; raise StoreUnusable, or this disk's OSError."""
@@ -131,3 +143,18 @@ def _open(url: str) -> ObjectStore:
     if parts.scheme in WEB:
         return from_url(url, client_options={"allow_http": True}, retry_config=RETRY)
     return from_url(url, retry_config=RETRY)
+
+
+METADATA_6 = ipaddress.ip_network("fd00:ec2::/32")  # EC2 answers there too
+
+
+def _addresses(host: str) -> list[str]:
+    try:
+        return [str(found[4][0]) for found in socket.getaddrinfo(host, None)]
+    except OSError:
+        return []  # nobody answers there, which is said when it is asked
+
+
+def _is_near(address: str) -> bool:
+    found = ipaddress.ip_address(address.partition("%")[0])
+    return found.is_link_local or (found.version == 6 and found in METADATA_6)
