@@ -12,6 +12,7 @@ from cloudwhale.agent.attempts import AttemptFolder
 from cloudwhale.agent.inputs import Inputs, NoRoom, Unwanted, Wanted, folders_of
 from cloudwhale.agent.place import Place
 from cloudwhale.mailbox.sources import NothingThere, Source
+from cloudwhale.spi.errors import Denied
 
 
 class Lab:
@@ -149,3 +150,9 @@ def test_what_no_job_needs_gives_way_and_what_one_needs_never(
 def test_a_source_is_called_by_the_last_part_of_its_url() -> None:
     names = [Source(url).name for url in ("s3://b/a/c/", "s3://b/x.tar", "s3://bucket")]
     assert names == ["c", "x.tar", "bucket"]
+
+
+@pytest.mark.parametrize("host", ["169.254.169.254", "[fe80::1]", "[fd00:ec2::254]"])
+def test_what_only_the_machine_itself_can_reach_is_refused_before_it_is_asked(host: str) -> None:
+    with pytest.raises(Denied, match="address of the machine itself"):
+        Source(f"http://{host}/latest/meta-data/").listed()
