@@ -14,14 +14,18 @@ from cloudwhale.spi.store import Store
 
 
 def books_of(store: Store, jobs: Iterable[Job], run: str | None = None) -> Books:
-    """Return nodes and rented machines of some jobs, and what a run has spent where one is given.
+    """Return nodes and rented machines of some jobs, and what was spent on them.
 
-    Nothing is read of what is owned, but the list of nodes.
+    Of a run, where one is given, its bills too. Nothing is read of what is owned, but the list of
+    nodes.
     """
     nodes = {node.id: node for node in store.nodes()}
-    rentals = _rentals(store, jobs, {name for name, node in nodes.items() if node.owned})
+    here = list(jobs)
+    rentals = _rentals(store, here, {name for name, node in nodes.items() if node.owned})
     if run is None:
-        return Books(nodes=nodes, rentals=rentals)
+        away = {job.run for job in here if job.placement and job.placement.node in rentals}
+        spent = {job: usd for name in sorted(away) for job, usd in store.spent(name).items()}
+        return Books(spent=spent, nodes=nodes, rentals=rentals)
     bills = [_bill(store, rental) for rental in store.rentals(run)]
     return Books(
         spent=store.spent(run),

@@ -42,6 +42,11 @@ def test_a_job_whose_machine_went_back_still_says_where_it_ran_and_for_how_much(
     assert keys["spent_usd"] > 0
 
 
+def test_ps_and_explain_say_what_a_job_has_cost_as_its_receipt_does(stage: Stage) -> None:
+    jobs, store = list(jobs_of(stage).values()), stage.scenery.store
+    assert books_of(store, jobs).spent == books_of(store, jobs, "run-1").spent
+
+
 def test_the_receipt_of_a_run_names_each_machine_with_what_was_paid_there(stage: Stage) -> None:
     store = stage.scenery.store
     jobs = list(jobs_of(stage).values())
