@@ -146,7 +146,7 @@ class Acting:
         try:
             took = tools.inputs.give(wanted)
         except (NothingThere, Denied) as trouble:
-            return seen.CannotStart(key, "inputs-refused", f"{trouble.says}. {trouble.remedy}")
+            return seen.CannotStart(key, "inputs-refused", trouble.says)
         except NoRoom as trouble:
             return seen.CannotStart(key, "disk-full", str(trouble))
         except Unwanted:

@@ -75,6 +75,7 @@ _REMEDIES: dict[Code, str] = {
     Code.SHIM_LOST: "nothing: somebody killed the process that watches the job",
     Code.RESTORE_FAILED: "nothing: the next try restores again; see `cloudwhale logs {job}`",
     Code.START_FAILED: "see the agent's log on the node",
+    Code.INPUTS_REFUSED: "correct `inputs` of the job, or let the machines read what they name",
 }
 
 

@@ -315,6 +315,11 @@ def _live_first(states: Sequence[JobState]) -> list[JobState]:
 CHECK_TONES: Mapping[str, Tone] = {"ok": "good", "warning": "warn", "failed": "bad"}
 
 
+def _with_remedy(check: Check) -> str:
+    ends = "" if not check.remedy or check.says.endswith((".", ":", "?")) else "."
+    return f"{check.says}{ends} {check.remedy}".strip()
+
+
 def checks_sheet(checks: Sequence[Check]) -> Sheet:
     """Show what `doctor` found."""
     columns = (Column("check"), Column("is"), Column("found", gives_way=True))
@@ -322,7 +327,7 @@ def checks_sheet(checks: Sequence[Check]) -> Sheet:
         cells(
             check.name,
             Cell(check.state, CHECK_TONES[check.state]),
-            f"{check.says} {check.remedy}".strip() if check.state != "ok" else check.says,
+            _with_remedy(check) if check.state != "ok" else check.says,
         )
         for check in checks
     )

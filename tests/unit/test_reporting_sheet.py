@@ -110,7 +110,7 @@ def test_a_failed_check_comes_with_its_remedy() -> None:
         Check(name="cpu", state="ok", says="2 CPUs", remedy="never shown"),
     ]
     text = "\n".join(plain_lines(checks_sheet(rows)))
-    assert "0.2 GiB free Free some space." in text
+    assert "0.2 GiB free. Free some space." in text
     assert "never shown" not in text
 
 
