@@ -52,8 +52,12 @@ class MachineReceipt(Value):
     zone: str
     price_usd_h: Decimal | None
     """As it was billed, without disk and address; None: nobody knows."""
+    extras_usd_h: Decimal
+    """Its disk and address, on top of that."""
     billed_s: float
     """From when its bill began to when it ended, or until now; 0 when there is none."""
+    billed_least_s: float
+    """So long is billed at least."""
     started_at: str | None
     ended_at: str | None
     spent_usd: Decimal

@@ -226,11 +226,15 @@ def _machine_line(machine: MachineReceipt) -> str:
     if machine.started_at is None:
         return f"{machine.id}: {what}, never came"
     price = "" if machine.price_usd_h is None else f" at {cents(machine.price_usd_h)} USD an hour"
+    if price and machine.extras_usd_h:
+        price += f" and {cents(machine.extras_usd_h)} for disk and address"
+    is_short = machine.billed_s < machine.billed_least_s
+    least = f" (billed as {span(machine.billed_least_s)})" if is_short else ""
     each = ", ".join(f"{job} {small(paid)}" for job, paid in machine.jobs.items())
     paid = f": {each}" if len(machine.jobs) > 1 else ""
     state = "" if machine.state == RentalState.RETURNED else f", {machine.state}"
     return (
-        f"{machine.id}: {what}{price}, {span(machine.billed_s)} for "
+        f"{machine.id}: {what}{price}, {span(machine.billed_s)}{least} for "
         f"{small(machine.spent_usd)}{paid}{state}"
     )
 

@@ -121,6 +121,17 @@ def test_what_was_saved_against_on_demand_is_each_job_s_part() -> None:
     assert "0.80 USD less than on demand, 0.50 USD less than a machine for each job was" in total
 
 
+def test_a_short_time_is_billed_as_the_least_and_disk_and_address_stand_beside_the_price() -> None:
+    run = Run(id="run-1", opened_at=0.0, user="", folder="/", budget=micro_usd(50))
+    assert SPOT.taken is not None
+    taken = SPOT.taken.but(extras_usd_h=micro_usd("0.03"), billing_least_s=60.0)
+    short = SPOT.but(taken=taken, requested_at=100.0, ended_at=107.0)
+    books = Books(bills=(Bill(short, {"a": micro_usd("0.01")}, micro_usd("1.1")),))
+    lines = plain_lines(receipt_sheet(run_receipt(run, [a_job("a")], 1e6, books)))
+    (line,) = [line for line in lines if "USD an hour" in line]
+    assert "USD an hour and 0.03 for disk and address, 7.0 s (billed as 1 min 00 s) for" in line
+
+
 def test_jobs_that_had_a_machine_each_have_saved_nothing_by_sharing() -> None:
     run = Run(id="run-1", opened_at=0.0, user="", folder="/", budget=micro_usd(50))
     alone = Bill(SPOT, {"a": micro_usd("0.4")}, micro_usd("1.1"))
