@@ -15,10 +15,9 @@ from cloudwhale.agent.landing import Landing, land, stoppable
 from cloudwhale.agent.seen import Tenure, Warned
 from cloudwhale.agent.state import AgentState, Attempt, Phase
 from cloudwhale.mailbox import documents as d
+from cloudwhale.model.terms import SAVING_S, WATCHED_S
 from cloudwhale.model.units import Instant, Seconds
 
-WATCHED_S: Seconds = 900.0  # so long a machine that has just booted waits to hear its controller
-SAVING_S: Seconds = 30.0  # from the last word of a job to its checkpoint in the store
 SKEW_S: Seconds = 30.0  # as far as two clocks may differ
 UPLOAD_SHARE = 0.5  # of the time that a notice leaves, for what a job saves last
 

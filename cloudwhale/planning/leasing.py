@@ -6,18 +6,17 @@ from cloudwhale.model.job import CheckpointRule, Job
 from cloudwhale.model.offer import Offer
 from cloudwhale.model.reason import Code, Refusal
 from cloudwhale.model.rental import Lease, Rental
+from cloudwhale.model.terms import SAVING_S, WATCHED_S
 from cloudwhale.model.units import NOTHING, Instant, MicroUsd, Seconds, usd
 from cloudwhale.model.world import Account, World
 from cloudwhale.planning import ledger
 from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.speeds import left_s, run_s
 
-WATCHED_S: Seconds = 900.0  # how long a machine goes on without hearing of its controller
 STOP_AFTER_S: Seconds = 120.0  # from the planned end to the stop that the provider enforces
 LEAST_LEASE_S: Seconds = 300.0  # shorter ones would be renewed before anything has happened
 LONGER = 1.25  # expectations are short of the truth as often as not; an extension costs a call
 LATE = 1.5  # nine in ten jobs end within this times what is still expected of them
-SAVING_S: Seconds = 30.0  # from the last word of a job to its checkpoint in the store
 
 DEFAULT_RULE = CheckpointRule()
 

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from cloudwhale.model.job import Job
 from cloudwhale.model.offer import Offer
 from cloudwhale.model.rental import Lease, Renewal, Rental
+from cloudwhale.model.terms import WATCHED_S
 from cloudwhale.model.units import NOTHING, MicroUsd, Seconds
 from cloudwhale.model.world import World
 from cloudwhale.planning import ledger, projects
 from cloudwhale.planning.leasing import (
-    WATCHED_S,
     admitted,
     bounded,
     held_for,

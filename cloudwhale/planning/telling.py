@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from cloudwhale.model import plan as p
 from cloudwhale.model.rental import Lease, Rental, RentalState
+from cloudwhale.model.terms import WATCHED_S
 from cloudwhale.model.units import Instant, Seconds
-from cloudwhale.planning.leasing import WATCHED_S
 from cloudwhale.planning.queue import earliest
 
 TELLS_BEFORE_S: Seconds = WATCHED_S / 2  # so an order that is late by half of it changes nothing

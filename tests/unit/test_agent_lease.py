@@ -9,10 +9,11 @@ from cloudwhale.agent.actions import Close, KeepTenure, Kill, Leave, Post, Prepa
 from cloudwhale.agent.duty import duty, wakes_at
 from cloudwhale.agent.seen import Tenure
 from cloudwhale.agent.state import AgentState
-from cloudwhale.agent.tenure import SAVING_S, SKEW_S, WATCHED_S, begun
+from cloudwhale.agent.tenure import SKEW_S, begun
 from cloudwhale.mailbox import documents as d
 from cloudwhale.mailbox.documents import AttemptEnded
 from cloudwhale.model.job import CheckpointRule
+from cloudwhale.model.terms import SAVING_S, WATCHED_S
 
 AWAY_S = 7200.0
 GRACE_S = 30.0  # of the jobs that `start` makes
