@@ -20,12 +20,10 @@ GRACE_S: Seconds = 600.0  # a launch that is under way, and lists that are behin
 
 @dataclass(frozen=True, slots=True)
 class Leftovers:
-    """What one provider has that belongs to no live machine, and whose mailboxes there are."""
+    """What one provider has that belongs to no live machine."""
 
     provider: str
     found: tuple[Leftover, ...]
-    live: frozenset[str]
-    """Nodes that counted as live when it was asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +62,7 @@ class Sweeping:
 
     def _search(self, name: str, live: frozenset[str]) -> Effect:
         def search() -> Leftovers:
-            return Leftovers(name, tuple(self._providers[name].leftovers(live)), live)
+            return Leftovers(name, tuple(self._providers[name].leftovers(live)))
 
         return Effect(Key(SEARCH, name), search, is_slow=True)
 

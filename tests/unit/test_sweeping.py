@@ -41,7 +41,7 @@ def left(**fields: Any) -> Leftover:
 
 
 def due(leftover: Leftover, *rentals: Rental, now: float = NOW) -> list[str]:
-    found = Leftovers("cloud", (leftover,), frozenset())
+    found = Leftovers("cloud", (leftover,))
     return [one.key.subject for one in a_sweeping().removals(found, rentals, now)]
 
 
@@ -65,16 +65,16 @@ def test_what_belongs_to_a_rental_that_is_not_paid_for_stays(rental: Rental) -> 
 
 def test_a_rental_that_was_made_after_the_look_counts_too() -> None:
     cloud, sweeping = a_cloud(), a_sweeping()
-    found = Leftovers("cloud", (left(node=RENTAL.node),), live=frozenset())
+    found = Leftovers("cloud", (left(node=RENTAL.node),))
     assert sweeping.removals(found, [RENTAL], NOW) == [] and not cloud.hired
 
 
 def test_what_does_not_say_how_old_it_is_is_old_when_it_was_seen_for_so_long() -> None:
-    sweeping, found = a_sweeping(), Leftovers("cloud", (left(since=None),), frozenset())
+    sweeping, found = a_sweeping(), Leftovers("cloud", (left(since=None),))
     assert sweeping.removals(found, (), NOW) == []
     assert sweeping.removals(found, (), NOW + GRACE_S - 1.0) == []
     assert len(sweeping.removals(found, (), NOW + GRACE_S)) == 1
-    sweeping.removals(Leftovers("cloud", (), frozenset()), (), NOW + GRACE_S)
+    sweeping.removals(Leftovers("cloud", ()), (), NOW + GRACE_S)
     assert sweeping.removals(found, (), NOW + GRACE_S) == [], "it was away meanwhile"
 
 
