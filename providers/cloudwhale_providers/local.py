@@ -1,6 +1,5 @@
 """This host as a provider: one owned machine, whose agent is a process of its own session."""
 
-import fcntl
 import os
 import signal
 import sys
@@ -13,6 +12,7 @@ from cloudwhale.model.offer import Offer
 from cloudwhale.model.units import Instant
 from cloudwhale.spi.errors import Unreachable
 from cloudwhale.spi.provider import Check, LaunchRequest, Leftover, Machine, Stop
+from cloudwhale_providers.locks import is_held
 
 LEAST_FREE_GIB = 1.0
 
@@ -89,7 +89,7 @@ class LocalProvider:
         return tuple(
             Leftover(id=str(lock.parent), what="a job without an agent", node=self._node)
             for lock in sorted(self._place.glob("attempts/*/*/shim.lock"))
-            if _is_held(lock)
+            if is_held(lock)
         )
 
     def remove(self, leftover: Leftover) -> None:
@@ -113,7 +113,7 @@ class LocalProvider:
         return Machine(id=self._node, node=self._node, state=state, facts=self._count())
 
     def _agent_lives(self) -> bool:
-        return _is_held(self._place / "agent.lock")
+        return is_held(self._place / "agent.lock")
 
     def _agent_pid(self) -> int | None:
         try:
@@ -188,21 +188,6 @@ def _last_line(log: Path) -> str:
     except OSError:
         return "it said nothing"
     return lines[-1] if lines else "it said nothing"
-
-
-def _is_held(lock: Path) -> bool:
-    """Say whether some process holds a lock."""
-    try:
-        descriptor = os.open(lock, os.O_RDWR)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
 
 
 def _system() -> Check:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cloudwhale.model.units import Instant
+from cloudwhale_providers import locks
 
 RECORD, LOCK, LAST, METER, LOG = (
     "sandbox.json", "sandbox.lock", "clock.json", "meter.json", "sandbox.log"
@@ -58,17 +59,7 @@ class Lock:
 
     def is_held(self) -> bool:
         """Say whether some process holds it; a folder without one has none."""
-        try:
-            file = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
-        except OSError:
-            return False
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        finally:
-            os.close(file)
-        return False
+        return locks.is_held(self._path)
 
 
 def found(folder: Path) -> Record | None:
