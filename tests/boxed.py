@@ -15,8 +15,6 @@ from aws_models import check_answer
 from cloudwhale.model.units import Instant
 from cloudwhale.simulation.clock import SteppedClock
 from cloudwhale_providers.sandbox.endpoint import (
-    ACCESS_KEY,
-    SECRET_KEY,
     Capacity,
     Endpoint,
     Refusal,
@@ -24,6 +22,7 @@ from cloudwhale_providers.sandbox.endpoint import (
     Which,
 )
 from cloudwhale_providers.sandbox.endpoint.account import image_id
+from cloudwhale_providers.sandbox.names import ACCESS_KEY, SECRET_KEY
 
 NOON: Instant = 1_800_000_000.0
 REGION = "us-east-1"

@@ -13,11 +13,9 @@ from cloudwhale.spi.clock import Clock
 from cloudwhale.spi.provider import Grounds
 from cloudwhale_providers.aws import AwsProvider
 from cloudwhale_providers.aws.clients import ATTEMPTS, Clients
-from cloudwhale_providers.sandbox.endpoint import ACCESS_KEY, SECRET_KEY, Endpoint, Weather
-
-SCHEDULER_ROLE = "arn:aws:iam::123456789012:role/cloudwhale-scheduler"
-"""The account of the box has it."""
-PROFILE = "cloudwhale-agent"
+from cloudwhale_providers.sandbox.box import settings
+from cloudwhale_providers.sandbox.endpoint import Endpoint, Weather
+from cloudwhale_providers.sandbox.names import ACCESS_KEY, SECRET_KEY
 
 
 @dataclass(frozen=True)
@@ -31,10 +29,7 @@ class Box:
         self, installation: str, offer: Offer | None = None, attempts: int = ATTEMPTS
     ) -> AwsProvider:
         """Return the provider of an installation, new as in a new process."""
-        table = {
-            "regions": ["us-east-1"], "scheduler_role": SCHEDULER_ROLE,
-            "instance_profile": PROFILE,
-        }  # fmt: skip
+        table = {**settings(), "regions": ["us-east-1"]}
         listed = [offer or an_offer()]
         grounds = Grounds("aws", installation, table, lambda now: listed, self.clock)
         return AwsProvider(grounds, Clients(attempts=attempts))

@@ -26,7 +26,8 @@ from cloudwhale.model.world import Account
 from cloudwhale.spi.sandbox import Metered
 from cloudwhale.spi.store import JobQuery
 from cloudwhale_providers.sandbox import Sandbox, record
-from cloudwhale_providers.sandbox.box import REGIONS, reached
+from cloudwhale_providers.sandbox.box import reached
+from cloudwhale_providers.sandbox.names import REGIONS
 from cloudwhale_providers.sandbox.processes import of_folder
 
 PROGRAM = Path(__file__).parent / "e2e" / "mortal_cloud.py"

@@ -22,8 +22,8 @@ import obstore
 import psutil
 from obstore.store import S3Store
 
-from cloudwhale_providers.sandbox.endpoint import ACCESS_KEY, SECRET_KEY
 from cloudwhale_providers.sandbox.endpoint.account import image_id
+from cloudwhale_providers.sandbox.names import ACCESS_KEY, SECRET_KEY
 
 SERVER = """
 import sys

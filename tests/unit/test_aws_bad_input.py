@@ -1,7 +1,7 @@
 """Accounts that lack something: what a launch says, what the doctor says, and what mends it."""
 
 import pytest
-from boxed_aws import PROFILE, SCHEDULER_ROLE, Box, boxed
+from boxed_aws import Box, boxed
 from renting_aws import a_request, an_offer
 
 from cloudwhale.model.offer import Offer
@@ -9,18 +9,16 @@ from cloudwhale.spi.errors import CloudwhaleError, Denied, QuotaExceeded
 from cloudwhale.spi.provider import Check, Grounds
 from cloudwhale_providers.aws import AwsProvider
 from cloudwhale_providers.aws.clients import Clients
+from cloudwhale_providers.sandbox.box import MAILBOX, settings
 from cloudwhale_providers.sandbox.endpoint import Weather
 
-MAILBOX = "s3://cloudwhale-sandbox/mailbox"
 OURS = "whale-1"
 
 
 def a_provider(
     box: Box, offer: Offer, mailbox: str = MAILBOX, regions: tuple[str, ...] = ("us-east-1",)
 ) -> AwsProvider:
-    table = {
-        "regions": list(regions), "scheduler_role": SCHEDULER_ROLE, "instance_profile": PROFILE,
-    }  # fmt: skip
+    table = {**settings(), "regions": list(regions)}
     grounds = Grounds("aws", OURS, table, lambda now: [offer], box.clock, mailbox)
     return AwsProvider(grounds, Clients(attempts=1))
 

@@ -8,12 +8,17 @@ from typing import Any
 from cloudwhale.spi.clock import Clock
 from cloudwhale.spi.sandbox import Metered, Standing, Surroundings
 from cloudwhale_providers.sandbox import record
+from cloudwhale_providers.sandbox.names import (
+    ACCESS_KEY,
+    ACCOUNT,
+    BUCKET,
+    INSTANCE_PROFILE,
+    REGIONS,
+    SCHEDULER_ROLE,
+    SECRET_KEY,
+)  # fmt: skip
 
-REGIONS = ("us-east-1", "us-west-2")
-MAILBOX = "s3://cloudwhale-sandbox/mailbox"
-INSTANCE_PROFILE, SCHEDULER_ROLE = "cloudwhale-agent", "cloudwhale-scheduler"
-ACCOUNT = "123456789012"
-SECRET = "sandbox"  # opens nothing: the box takes any, and nobody else takes this one
+MAILBOX = f"s3://{BUCKET}/mailbox"
 HERE = "127.0.0.1,localhost"
 
 _OTHERS = ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_SECURITY_TOKEN", "AWS_ROLE_ARN",
@@ -81,8 +86,8 @@ def reached(url: str, clock: str) -> dict[str, str]:
     """Return the environment of whoever is inside: the machines of the box have no other."""
     found = {
         "AWS_ENDPOINT_URL": url,
-        "AWS_ACCESS_KEY_ID": SECRET,
-        "AWS_SECRET_ACCESS_KEY": SECRET,
+        "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+        "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
         "AWS_REGION": REGIONS[0],
         "AWS_DEFAULT_REGION": REGIONS[0],
         "AWS_ALLOW_HTTP": "true",

@@ -11,6 +11,7 @@ from cloudwhale.model.units import Instant, Seconds
 from cloudwhale_providers.sandbox import containers, processes
 from cloudwhale_providers.sandbox.fittings import Fittings
 from cloudwhale_providers.sandbox.metadata import Identity, MetadataService, documents
+from cloudwhale_providers.sandbox.names import LEASE, NODE
 
 CONSOLE = "console.log"
 KEPT = 50
@@ -18,7 +19,6 @@ KEPT = 50
 PASSED_ON = ("PATH", "LANG", "LD_LIBRARY_PATH")
 """Of this process' environment; nothing else of its user's reaches a machine."""
 NO_DOCKER = "unix:///nonexistent/cloudwhale-sandbox/docker.sock"
-NODE, LEASE = "cloudwhale:node", "cloudwhale:lease"
 
 Notices = Callable[[], Mapping[str, str]]
 

@@ -19,6 +19,7 @@ from cloudwhale_providers.prices.aws import AwsPrices
 from cloudwhale_providers.sandbox import record
 from cloudwhale_providers.sandbox.endpoint.machines import Instance
 from cloudwhale_providers.sandbox.fittings import shapes
+from cloudwhale_providers.sandbox.names import NODE
 
 LEAST_S, STEP_S = 60, 1
 SECONDS_PER_HOUR = 3600
@@ -79,7 +80,7 @@ def line_of(one: Instance, now: Instant) -> Line:
     since, ended = floor(one.launched_at), None if one.ended_at is None else floor(one.ended_at)
     until = now if ended is None else ended
     return Line(
-        one.id, one.tags.get("cloudwhale:node", ""), one.type, one.zone, one.market,
+        one.id, one.tags.get(NODE, ""), one.type, one.zone, one.market,
         since, ended, price, extras, cost(price + extras, until - since),
     )  # fmt: skip
 

@@ -1,6 +1,6 @@
 """A cloud's API over HTTP on this host: the public names."""
 
-from cloudwhale_providers.sandbox.endpoint.endpoint import ACCESS_KEY, SECRET_KEY, Endpoint
+from cloudwhale_providers.sandbox.endpoint.endpoint import Endpoint
 from cloudwhale_providers.sandbox.endpoint.machines import Instance
 from cloudwhale_providers.sandbox.endpoint.weather_values import (
     Capacity,
@@ -14,8 +14,6 @@ from cloudwhale_providers.sandbox.endpoint.weather_values import (
 )
 
 __all__ = [
-    "ACCESS_KEY",
-    "SECRET_KEY",
     "Capacity",
     "Endpoint",
     "Hang",

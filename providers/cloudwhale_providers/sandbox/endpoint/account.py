@@ -7,10 +7,9 @@ from functools import cache
 from typing import Any
 
 from cloudwhale_providers.sandbox.endpoint.refused import Refused
+from cloudwhale_providers.sandbox.names import ACCOUNT, INSTANCE_PROFILE, SCHEDULER_ROLE
 
-ACCOUNT = "123456789012"
-PROFILE, MACHINE_ROLE = "cloudwhale-agent", "cloudwhale-agent"
-SCHEDULER_ROLE = "cloudwhale-scheduler"
+MACHINE_ROLE = "cloudwhale-agent"
 SPOT_ROLE = "AWSServiceRoleForEC2Spot"
 """EC2 User Guide, "Service-linked role for Spot Instance requests"."""
 IMAGE_OWNER = "898082745236"
@@ -120,7 +119,7 @@ def add_roles(has_spot_role: bool) -> None:
     _role(iam, SCHEDULER_ROLE, "scheduler.amazonaws.com")
     if has_spot_role:
         _role(iam, SPOT_ROLE, "spot.amazonaws.com", "/aws-service-role/spot.amazonaws.com/")
-    iam.create_instance_profile(PROFILE, "/", [MACHINE_ROLE])
+    iam.create_instance_profile(INSTANCE_PROFILE, "/", [MACHINE_ROLE])
 
 
 def _role(iam: Any, name: str, service: str, path: str = "/") -> None:

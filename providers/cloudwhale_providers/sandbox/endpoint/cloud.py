@@ -18,9 +18,7 @@ from cloudwhale_providers.sandbox.endpoint.room import Room, Stock
 from cloudwhale_providers.sandbox.endpoint.schedules import Schedules
 from cloudwhale_providers.sandbox.endpoint.tokens import Tokens
 from cloudwhale_providers.sandbox.endpoint.weather_values import Weather
-
-WARM = ("us-east-1", "us-west-2")
-"""Regions that are made ready before anybody asks: each takes some tenths of a second."""
+from cloudwhale_providers.sandbox.names import REGIONS
 
 
 class Services:
@@ -46,7 +44,7 @@ class Services:
         """Load what the first calls would wait for: one to three seconds."""
         with self.turn:
             self._loaded()
-            for name in WARM:
+            for name in REGIONS:  # each takes some tenths of a second
                 self._region(name)
             self._query.read({"Action": "DescribeInstances"})
             _ = self.prices.listings
@@ -56,7 +54,7 @@ class Services:
         with self.turn:
             moto, now = self._loaded(), self._now()
             self.advance(now)
-            region = asked.signed[1] or WARM[0]
+            region = asked.signed[1] or REGIONS[0]
             if service == "servicequotas":
                 return self._quotas.answer(asked, region)
             if service == "scheduler":

@@ -11,7 +11,7 @@ from cloudwhale.model.units import Instant, MicroUsd, Seconds
 from cloudwhale.spi.clock import Clock
 from cloudwhale.spi.prices import Market
 from cloudwhale_providers.sandbox.endpoint import s3_api, schedules
-from cloudwhale_providers.sandbox.endpoint.cloud import WARM, Services
+from cloudwhale_providers.sandbox.endpoint.cloud import Services
 from cloudwhale_providers.sandbox.endpoint.estate import ITSELF, Record
 from cloudwhale_providers.sandbox.endpoint.faults import Fault, Faults, Kind
 from cloudwhale_providers.sandbox.endpoint.machines import Instance
@@ -22,11 +22,8 @@ from cloudwhale_providers.sandbox.endpoint.refused import REFUSED_KEYS, Refused,
 from cloudwhale_providers.sandbox.endpoint.s3_api import S3
 from cloudwhale_providers.sandbox.endpoint.weather_values import NOTICE_S, Weather
 from cloudwhale_providers.sandbox.endpoint.web import Server
+from cloudwhale_providers.sandbox.names import BUCKET, REGIONS
 
-ACCESS_KEY = "AKIDCLOUDWHALESANDBOX"
-SECRET_KEY = "not-a-secret"
-"""Credentials for the box; they open nothing anywhere else."""
-BUCKET = "cloudwhale-sandbox"
 MIB = 1024 * 1024
 
 Told = Callable[[Instance], None]
@@ -86,7 +83,7 @@ class Endpoint:
         opened.enter_context(moto_time(self._clock.now))
         self._services = Services(self._weather, self._clock.now)
         self._objects = Objects(self._folder)
-        self._objects.make(BUCKET, WARM[0], self._clock.now())
+        self._objects.make(BUCKET, REGIONS[0], self._clock.now())
         self._s3 = S3(self._objects, self._clock.now, self._weather.foreign_buckets)
         weather = self._weather
         self._faults = Faults(weather.seed, weather.fault_share, weather.throttle_share)

@@ -140,7 +140,6 @@ class Estate:
     def _befall(self, record: Record, what: What, at: Instant, code: str) -> None:
         """Let something happen to an instance that has not ended."""
         if what == "running":
-            record.instance = replace(record.instance, running_at=at)
             self._advance_states(record, "running")
             self.told.append(("started", record.instance))
         elif what == "rebalance":

@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
-from cloudwhale_providers.sandbox.endpoint.account import ACCOUNT
 from cloudwhale_providers.sandbox.endpoint.estate import Record, reason_of, says
 from cloudwhale_providers.sandbox.endpoint.fields import each
 from cloudwhale_providers.sandbox.endpoint.messages import Answer
 from cloudwhale_providers.sandbox.endpoint.moto_machines import CODES
 from cloudwhale_providers.sandbox.endpoint.query import Query
 from cloudwhale_providers.sandbox.endpoint.refused import Refused
+from cloudwhale_providers.sandbox.names import ACCOUNT
 
 PAGE = 1000
 ACTION = "DescribeInstances"

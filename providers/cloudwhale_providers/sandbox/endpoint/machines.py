@@ -28,8 +28,6 @@ class Instance:
     vcpus: int = 0
     disk_gib: int = 0
     """All its volumes."""
-    running_at: Instant | None = None
-    """Its bill begins here: EC2 does not charge for `pending`."""
     rebalance_at: Instant | None = None
     """When a rebalance was recommended."""
     noticed_at: Instant | None = None

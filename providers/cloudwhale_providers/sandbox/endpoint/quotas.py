@@ -9,6 +9,7 @@ from cloudwhale.spi.prices import Market
 from cloudwhale_providers.prices.aws import quota_group
 from cloudwhale_providers.sandbox.endpoint.messages import Answer, Asked
 from cloudwhale_providers.sandbox.endpoint.refused import Refused
+from cloudwhale_providers.sandbox.names import ACCOUNT
 
 ENOUGH = 1152.0
 """vCPUs of each quota that the weather does not name: enough for a hundred machines."""
@@ -72,7 +73,7 @@ class Quotas:
         return {
             "ServiceCode": "ec2",
             "ServiceName": "Amazon Elastic Compute Cloud (Amazon EC2)",
-            "QuotaArn": f"arn:aws:servicequotas:{region}:123456789012:ec2/{code}",
+            "QuotaArn": f"arn:aws:servicequotas:{region}:{ACCOUNT}:ec2/{code}",
             "QuotaCode": code,
             "QuotaName": name,
             "Value": new if is_default else self._value(code),

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from functools import cache, cached_property
 from typing import Any
 
-from cloudwhale_providers.sandbox.endpoint.account import ACCOUNT, ARCHITECTURES, add_image
+from cloudwhale_providers.sandbox.endpoint.account import ARCHITECTURES, add_image
 from cloudwhale_providers.sandbox.endpoint.refused import Refused
+from cloudwhale_providers.sandbox.names import ACCOUNT
 
 
 class Region:

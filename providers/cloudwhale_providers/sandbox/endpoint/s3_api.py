@@ -8,7 +8,6 @@ from urllib.parse import unquote
 from xml.sax.saxutils import escape
 
 from cloudwhale.model.units import Instant
-from cloudwhale_providers.sandbox.endpoint.account import ACCOUNT
 from cloudwhale_providers.sandbox.endpoint.messages import Answer, Asked
 from cloudwhale_providers.sandbox.endpoint.objects import New, Objects, Stored
 from cloudwhale_providers.sandbox.endpoint.refused import Refused
@@ -25,6 +24,7 @@ from cloudwhale_providers.sandbox.endpoint.s3_words import (
     unknown,
     xml,
 )
+from cloudwhale_providers.sandbox.names import ACCOUNT
 
 NAME = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 """S3 User Guide, "General purpose bucket naming rules"."""

@@ -10,11 +10,11 @@ from urllib.parse import unquote
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cloudwhale.model.units import Instant, Seconds
-from cloudwhale_providers.sandbox.endpoint.account import ACCOUNT
 from cloudwhale_providers.sandbox.endpoint.fields import each, inner
 from cloudwhale_providers.sandbox.endpoint.messages import Answer, Asked
 from cloudwhale_providers.sandbox.endpoint.refused import Refused
 from cloudwhale_providers.sandbox.endpoint.tokens import Tokens
+from cloudwhale_providers.sandbox.names import ACCOUNT
 
 ENDS = "arn:aws:scheduler:::aws-sdk:ec2:terminateInstances"
 """The one target that the sandbox carries out."""
