@@ -7,7 +7,7 @@ from aws_calls import FakeCalls, refused
 
 from cloudwhale.spi.errors import Unreachable
 from cloudwhale.spi.prices import Market, Shape
-from cloudwhale_providers.aws.quotas import QUOTAS, Limit, Limits, left, path, used
+from cloudwhale_providers.aws.quotas import QUOTAS, Limit, Limits, left, used
 from cloudwhale_providers.prices.aws import AwsPrices, quota_group
 
 NOW = 1_800_000_000.0
@@ -32,7 +32,7 @@ def test_every_group_that_ships_has_a_quota_but_p6_on_spot() -> None:
 def test_offers_and_quotas_call_a_quota_alike(market: Market) -> None:
     shape = Shape("aws", "g5.xlarge", cpu=4.0)
     terms = AwsPrices().terms(shape, "us-east-1", market)
-    assert terms.quota == path("us-east-1", market, quota_group("g5.xlarge", market))
+    assert terms.quota == f"aws/us-east-1/{market}/{quota_group('g5.xlarge', market)}"
 
 
 def test_codes_are_all_different() -> None:

@@ -6,6 +6,9 @@ from cloudwhale.spi.clock import Clock
 from cloudwhale_providers.aws.asking import Calls
 from cloudwhale_providers.aws.settings import AwsSettings
 
+PREFIX = "cloudwhale-"
+"""Before the name of an installation, in names of what is its own."""
+
 
 @dataclass(frozen=True, slots=True)
 class Account:
@@ -20,4 +23,4 @@ class Account:
     @property
     def ours(self) -> str:
         """Return what our group of schedules and our security group are called."""
-        return f"cloudwhale-{self.installation}"
+        return PREFIX + self.installation

@@ -8,6 +8,7 @@ from cloudwhale.spi.prices import Market
 from cloudwhale_providers.aws import quotas, tags
 from cloudwhale_providers.aws.account import Account
 from cloudwhale_providers.aws.asking import Calls, code_of
+from cloudwhale_providers.aws.errors import PERMITTED
 from cloudwhale_providers.aws.images import Images
 from cloudwhale_providers.aws.rows import HERE, Found, failed
 
@@ -15,8 +16,6 @@ SETTING_SUBNETS = "or name `subnets` in [clouds.aws]"
 PASS_ROLE = "iam:PassRole"
 NOBODY = "doctor"
 """Stands in the tags of what is not launched."""
-PERMITTED = "DryRunOperation"
-"""EC2's answer to a dry run of what it would have done."""
 TYPE = "m6i.large"
 """Every region has it, and a dry run asks for none that is scarce."""
 

@@ -4,11 +4,11 @@ from typing import Any, cast
 
 from cloudwhale.spi.errors import CloudwhaleError
 from cloudwhale_providers.aws.asking import Calls, code_of
+from cloudwhale_providers.aws.errors import SPOT_COMMAND
 from cloudwhale_providers.aws.rows import Found, failed
 
 IAM_REGION = "us-east-1"  # IAM has one endpoint, which is signed for this region
 SPOT_ROLE = "AWSServiceRoleForEC2Spot"
-SPOT_COMMAND = "aws iam create-service-linked-role --aws-service-name spot.amazonaws.com"
 SCHEDULER = "scheduler.amazonaws.com"
 ABSENT = frozenset({"NoSuchEntity", "NoSuchEntityException"})
 REFUSED = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"})

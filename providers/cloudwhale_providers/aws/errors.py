@@ -32,6 +32,7 @@ class Reaction(NamedTuple):
     """Names of Errand stand in it in braces."""
 
 
+SPOT_COMMAND = "aws iam create-service-linked-role --aws-service-name spot.amazonaws.com"
 SPOT_ROLE = "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
 MISMATCH = "IdempotentParameterMismatch"
 PERMITTED = "DryRunOperation"
@@ -126,9 +127,7 @@ REACTIONS: Mapping[str, Reaction] = {
     "InvalidID": _AGAIN,  # the same, by CreateTags
     MISMATCH: Reaction(Unreachable, "What the first call with this token made is looked for."),
     # The account, its credentials and permissions.
-    SPOT_ROLE: Reaction(
-        Denied, "`aws iam create-service-linked-role --aws-service-name spot.amazonaws.com`"
-    ),
+    SPOT_ROLE: Reaction(Denied, f"`{SPOT_COMMAND}`"),
     "UnauthorizedOperation": _ALLOW,
     "AccessDenied": _ALLOW,
     "AccessDeniedException": _ALLOW,

@@ -17,6 +17,7 @@ from cloudwhale_providers.aws.fleets import Made, had, words_of_fleet, words_of_
 from cloudwhale_providers.aws.listing import Listing, Seen, part
 from cloudwhale_providers.aws.network import Network
 from cloudwhale_providers.aws.quotas import QUOTAS, raise_command
+from cloudwhale_providers.aws.renewed import id_in
 from cloudwhale_providers.aws.template import Templates
 from cloudwhale_providers.prices.aws import quota_group
 
@@ -192,7 +193,7 @@ class Launching:
         """Return the offers in the other zones that a fleet has tried."""
         overrides = words["LaunchTemplateConfigs"][0]["Overrides"]
         zones = [self._network.zone_of(offer.region, choice) for choice in overrides]
-        return tuple(_elsewhere(offer, zone) for zone in zones if zone and zone != offer.zone)
+        return tuple(id_in(offer, zone) for zone in zones if zone and zone != offer.zone)
 
     def _looked_for(self, request: LaunchRequest, offer: Offer, error: Unreachable) -> Made:
         """Find what a token has made that came with other words: an earlier process', or older."""
@@ -227,11 +228,6 @@ def _code(told: Mapping[str, Any]) -> str:
 
 def _says(told: Mapping[str, Any]) -> str:
     return str(told.get("ErrorMessage", ""))
-
-
-def _elsewhere(offer: Offer, zone: str) -> str:
-    """Return the id of the same offer in another zone, as the catalogue makes it."""
-    return f"{offer.provider}/{zone}/{offer.type}/{offer.market}"
 
 
 def _found(one: Seen) -> Made:

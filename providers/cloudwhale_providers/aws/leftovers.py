@@ -13,7 +13,7 @@ from cloudwhale.model.units import NOTHING, Instant, MicroUsd, micro_usd
 from cloudwhale.spi.errors import CloudwhaleError, Denied, Unreachable
 from cloudwhale.spi.provider import Leftover
 from cloudwhale_providers.aws import tags
-from cloudwhale_providers.aws.account import Account
+from cloudwhale_providers.aws.account import PREFIX, Account
 from cloudwhale_providers.aws.asking import code_of, listed, says_that_it_is_gone, tags_of
 from cloudwhale_providers.aws.schedules import Schedules, name_of
 from cloudwhale_providers.aws.things import KINDS, SCHEDULE, Kind
@@ -21,8 +21,6 @@ from cloudwhale_providers.prices.aws import ADDRESS_USD_H, DISK_USD_GIB_MONTH, H
 
 SIDE_BY_SIDE = 8
 """Regions that are asked at once."""
-GROUP_PREFIX = "cloudwhale-"
-"""Schedules have no tags; their group is called after the installation."""
 
 IN_USE = frozenset(
     {
@@ -162,10 +160,13 @@ class Leftovers:
         return self._price_of(zone, thing["InstanceType"], market, now)
 
     def _schedules(self, region: str, kept: Collection[str]) -> Iterator[Leftover]:
-        """Yield schedules whose machine is gone; while it is there, they are to end it."""
+        """Yield schedules whose machine is gone; while it is there, they are to end it.
+
+        They have no tags; their group is called after the installation.
+        """
         for one in listed(self._calls, region, "scheduler", "list_schedules", "Schedules"):
             group, name = str(one.get("GroupName", "")), str(one["Name"])
-            whose = group.removeprefix(GROUP_PREFIX)
+            whose = group.removeprefix(PREFIX)
             is_ours = group == self._group
             if whose == group or (is_ours and name in kept):
                 continue
@@ -198,7 +199,7 @@ class Leftovers:
     def _remove_schedule(self, leftover: Leftover) -> None:
         group, _, name = leftover.id.partition("/")
         if group != self._group:
-            raise self._not_ours(leftover, group.removeprefix(GROUP_PREFIX))
+            raise self._not_ours(leftover, group.removeprefix(PREFIX))
         self._calls.call(
             leftover.region, "scheduler", "delete_schedule", GroupName=group, Name=name
         )

@@ -6,7 +6,7 @@ from threading import Lock
 from typing import Any
 
 from cloudwhale.model.units import Instant, Seconds
-from cloudwhale.spi.errors import CloudwhaleError, Denied, Unreachable
+from cloudwhale.spi.errors import CloudwhaleError
 from cloudwhale.spi.prices import Market
 from cloudwhale_providers.aws.asking import Calls, code_of, listed
 from cloudwhale_providers.prices.aws import quota_group
@@ -53,11 +53,6 @@ QUOTAS: Mapping[tuple[Market, str], Quota] = {
 EC2 User Guide, "Spot Instance limits" and "On-Demand Instance quotas". No page that we know tells
 the code of P6 spot: that quota is not read, and learned when it refuses us.
 """
-
-
-def path(region: str, market: Market, group: str) -> str:
-    """Return what offers call a quota; it is the same as `Terms.quota` says."""
-    return f"aws/{region}/{market}/{group}"
 
 
 def raise_command(quota: Quota, region: str, vcpus: float) -> str:
@@ -197,14 +192,6 @@ def running(calls: Calls, region: str) -> list[Mapping[str, Any]]:
         Filters=[{"Name": "instance-state-name", "Values": list(COUNTED)}], MaxResults=1000,
     )  # fmt: skip
     return [one for reservation in reservations for one in reservation["Instances"]]
-
-
-def usage(calls: Calls, region: str, vcpus: Mapping[str, float]) -> Used | str:
-    """Return what the account uses in a region, or why that is not known."""
-    try:
-        return used(running(calls, region), vcpus)
-    except (Denied, Unreachable) as error:
-        return error.says
 
 
 def left(limit: Limit, taken: float | None) -> float | None:

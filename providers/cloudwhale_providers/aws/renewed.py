@@ -36,6 +36,11 @@ def newer(offers: Iterable[Offer], seen: Seen) -> Iterator[Offer]:
             yield offer if market == "on-demand" else _at_spot_price(offer, seen.prices)
 
 
+def id_in(offer: Offer, zone: str) -> str:
+    """Return the id of the same offer in another zone, as the catalogue makes it."""
+    return f"{offer.provider}/{zone}/{offer.type}/{offer.market}"
+
+
 def _in_zone(by_zone: Mapping[str, Offer], zone: str) -> Offer:
     """Return the offer of a zone; of one that the catalogue does not name the same as elsewhere.
 
@@ -46,7 +51,7 @@ def _in_zone(by_zone: Mapping[str, Offer], zone: str) -> Offer:
     first = next(iter(by_zone.values()))
     prices = {one.price_usd_h for one in by_zone.values()}
     return first.but(
-        id=f"{first.provider}/{zone}/{first.type}/{first.market}", zone=zone,
+        id=id_in(first, zone), zone=zone,
         price_usd_h=first.price_usd_h if len(prices) == 1 else None,
     )  # fmt: skip
 
