@@ -1,12 +1,11 @@
 """What `doctor aws` says of an account and its regions: what is wrong, and what mends it."""
 
-from collections.abc import Iterator
 from email.utils import formatdate
 from pathlib import Path
 from typing import Any
 
 import pytest
-from checked_aws import GOOD, OFFERS, PROFILE, REGION, a_good_account, an_offer, bad, row, rows_of
+from checked_aws import GOOD, OFFERS, PROFILE, REGION, an_offer, bad, row, rows_of
 from scripted_aws import ACCOUNT, ScriptedAws, hasty_clients, said
 
 from cloudwhale.clock import SystemClock
@@ -16,23 +15,6 @@ from cloudwhale.spi.errors import SettingsError
 from cloudwhale_providers.aws.clients import Clients
 from cloudwhale_providers.aws.images import PARAMETER
 from cloudwhale_providers.aws.settings import read
-
-
-@pytest.fixture(scope="module")
-def account() -> Iterator[tuple[ScriptedAws, Clients]]:
-    with a_good_account() as (aws, calls):
-        yield aws, calls
-
-
-@pytest.fixture
-def aws(account: tuple[ScriptedAws, Clients]) -> ScriptedAws:
-    account[0].unscript()
-    return account[0]
-
-
-@pytest.fixture
-def calls(account: tuple[ScriptedAws, Clients]) -> Clients:
-    return account[1]
 
 
 def test_an_account_in_which_all_is_there_is_well(aws: ScriptedAws, calls: Clients) -> None:

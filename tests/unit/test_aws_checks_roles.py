@@ -1,30 +1,10 @@
 """What `doctor aws` says of roles and of the mailbox's bucket: what is wrong, and what mends it."""
 
-from collections.abc import Iterator
-
 import pytest
-from checked_aws import a_good_account, row, rows_of
+from checked_aws import row, rows_of
 from scripted_aws import ACCOUNT, ScriptedAws, refusal, said
 
 from cloudwhale_providers.aws.clients import Clients
-
-
-@pytest.fixture(scope="module")
-def account() -> Iterator[tuple[ScriptedAws, Clients]]:
-    with a_good_account() as (aws, calls):
-        yield aws, calls
-
-
-@pytest.fixture
-def aws(account: tuple[ScriptedAws, Clients]) -> ScriptedAws:
-    account[0].unscript()
-    return account[0]
-
-
-@pytest.fixture
-def calls(account: tuple[ScriptedAws, Clients]) -> Clients:
-    return account[1]
-
 
 # -- roles -----------------------------------------------------------------------------------
 
