@@ -2,6 +2,7 @@
 
 import inspect
 import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -278,14 +279,24 @@ def test_jobs_without_gpus_stand_on_machines_without(choose: Choose) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_whatever_is_asked_a_plan_keeps_all_bounds(choose: Choose, seed: int) -> None:
-    choose(a_random_problem(seed))
+    problem = a_random_problem(seed)
+    told = _told_of(choose(problem))
+    assert told.keys() <= set(problem.jobs) and set(told.values()) <= {1}
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_more_jobs_than_any_hand_could_place_are_placed_within_all_bounds(
     choose: Choose, seed: int
 ) -> None:
-    choose(a_random_problem(seed, jobs=30, kinds=8))
+    problem = a_random_problem(seed, jobs=30, kinds=8)
+    told = _told_of(choose(problem))
+    assert told.keys() <= set(problem.jobs) and set(told.values()) == {1}
+
+
+def _told_of(plan: RentalPlan) -> Counter[str]:
+    """Return how often each job is seated or said to be left out."""
+    seated = [seat.job for one in plan.choices for seat in one.seats]
+    return Counter([*seated, *plan.left_out])
 
 
 # -- the same again --------------------------------------------------------------------------

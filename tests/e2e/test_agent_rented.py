@@ -134,8 +134,9 @@ def test_the_end_of_the_session_ends_agent_and_watchdog(agent: LiveAgent) -> Non
     agent.start()
     until(lambda: bool(watchdogs(agent)), "a watchdog")
     os.killpg(agent.process.pid, signal.SIGKILL)
-    agent.process.wait()
+    assert agent.process.wait() == -signal.SIGKILL
     until(lambda: not agent.processes(), "nothing is left")
+    assert watchdogs(agent) == []
 
 
 def test_an_agent_that_is_only_restarted_leaves_the_machine_guarded(agent: LiveAgent) -> None:

@@ -11,6 +11,7 @@ from live_agent import until
 from renting_aws import a_request, an_offer
 
 from cloudwhale.model.rental import Lease
+from cloudwhale.model.units import Instant
 from cloudwhale.spi.errors import TryAnother, Unreachable
 from cloudwhale.spi.provider import LaunchRequest, Machine, Provider
 from cloudwhale_providers.sandbox.endpoint import Instance
@@ -64,6 +65,12 @@ def _standing(box: Box, installation: str) -> list[Instance]:
     ]
 
 
+def _ended_at(box: Box, machine: Machine) -> Instant | None:
+    """Return when the cloud began to end a machine."""
+    instance = box.endpoint.instance(machine.id)
+    return None if instance is None else instance.ended_at
+
+
 def test_launches_from_eight_threads_in_rough_weather_leave_nothing(box: Box) -> None:
     others = box.provider("others")
     foreign = [others.launch(_request(box, f"launch-{n}-0")).id for n in range(FOREIGN)]
@@ -95,6 +102,9 @@ def test_launches_from_eight_threads_in_rough_weather_leave_nothing(box: Box) ->
 def test_the_cloud_ends_a_machine_on_time_while_nobody_is_there(box: Box) -> None:
     machine = box.provider("stops").launch(_request(box, "short", for_s=2.0))
     until(lambda: not _standing(box, "stops"), f"{machine.id} was ended", 30.0)
+    ended_at = _ended_at(box, machine)
+    assert machine.stop_at is not None and ended_at is not None
+    assert ended_at >= machine.stop_at
 
 
 def test_a_moved_stop_holds(box: Box) -> None:
@@ -103,6 +113,8 @@ def test_a_moved_stop_holds(box: Box) -> None:
     at = box.clock.now() + 2.0
     assert provider.extend(machine.id, at) == int(at)
     until(lambda: not _standing(box, "moves"), f"{machine.id} was ended", 30.0)
+    ended_at = _ended_at(box, machine)
+    assert ended_at is not None and ended_at >= int(at)
 
 
 def test_a_machine_that_was_interrupted_is_gone_and_says_why(box: Box) -> None:
