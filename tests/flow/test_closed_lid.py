@@ -5,7 +5,8 @@ from staging import Fuse, MortalEffects, jobs_of, nothing_ran_twice, pass_by
 
 from cloudwhale.model import event as e
 from cloudwhale.model.job import JobState
-from cloudwhale.model.terms import WATCHED_S, RentalState
+from cloudwhale.model.rental import RentalState
+from cloudwhale.model.terms import WATCHED_S
 from cloudwhale.simulation.cloud import Shelf
 from cloudwhale.simulation.stage import Stage
 
