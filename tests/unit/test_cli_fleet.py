@@ -81,9 +81,7 @@ def test_a_notice_is_told_with_its_code() -> None:
     fleet = Fleet("run-1", {"rent-1": READY})
     reason = Reason(code=Code.MACHINE_GONE, says="rent-1 is taken away by its provider")
     said = fleet.take(e.Noted(at=5.0, subject="rent-1", reason=reason))
-    assert said == [
-        Said("rent-1", "rent-1 is taken away by its provider [machine-gone]", 5.0, "warn")
-    ]
+    assert said == [Said("rent-1", "is taken away by its provider [machine-gone]", 5.0, "warn")]
     assert fleet.take(e.Noted(at=5.0, subject="other", reason=reason)) == []
 
 
