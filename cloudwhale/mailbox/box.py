@@ -3,7 +3,7 @@
 from cloudwhale.mailbox.objects import Objects
 from cloudwhale.model.units import Instant
 
-NODE_FOLDERS = ORDERS, INBOX, CLAIMS = "orders", "inbox", "agents"
+NODE_FOLDERS = ORDERS, INBOX, CLAIMS, BOOTS = "orders", "inbox", "agents", "boots"
 """Each has a folder for every node."""
 
 
@@ -75,6 +75,16 @@ def inbox_from(objects: Objects, node: str) -> Box:
 def claims_of(objects: Objects, node: str) -> Box:
     """Return the box in which agents claim a node's name; the newest claim holds."""
     return Box(objects, f"{CLAIMS}/{node}")
+
+
+def boot_of(objects: Objects, node: str) -> Box:
+    """Return the box in which a machine tells how far its first boot is, before its agent lives."""
+    return Box(objects, f"{BOOTS}/{node}")
+
+
+def bundle_key(sha256: str) -> str:
+    """Return the key of the agent's archive."""
+    return f"bundles/{sha256}.tar.gz"
 
 
 def forget_node(objects: Objects, node: str) -> None:

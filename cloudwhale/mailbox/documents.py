@@ -241,6 +241,24 @@ AnyReport = Annotated[
 ]
 
 
+# -- first boot: machine to controller, `boots/<node>/000001.json` ---------------------------
+
+
+class BootTold(Document):
+    """How far the first boot of a rented machine is; `at` by the machine's own clock.
+
+    Written by `agent/boot`, which knows no pydantic: these are the names of its JSON.
+    """
+
+    phase: str
+    """`watchdog`, `bundle`, `driver`, `docker`, `toolkit`, `gpus`, `agent`, in this order."""
+    state: Literal["begun", "done", "failed"]
+    took_s: Seconds | None = None
+    """How long the phase took, by the machine's boot-time clock; None while it goes on."""
+    says: str = ""
+    """What was found or done, or why it failed; one line."""
+
+
 # -- checkpoint manifests: `checkpoints/<job>/<attempt>-<seq>/manifest.json` -----------------
 
 

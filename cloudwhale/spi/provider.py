@@ -37,6 +37,10 @@ class LaunchRequest(Value):
     """What the machine's own watchdog holds to until its agent is told of a later one."""
     bundle: str = ""
     """Key in the mailbox of the agent's archive; its name holds the hash of its content."""
+    pythons: tuple[str, ...] = ()
+    """Versions of Python that the archive holds compiled packages for, like `3.12`."""
+    gang: bool = False
+    """Whether its jobs talk to others of theirs on other machines, over the network."""
 
 
 class Machine(Value):
