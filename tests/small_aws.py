@@ -17,7 +17,7 @@ from small_schedules import SmallSchedules, Words, refused
 from cloudwhale.simulation.clock import SteppedClock
 
 AMI = "ami-0123456789abcdef0"
-VPC, GROUP = "vpc-1", "sg-1"
+VPC, GROUP, GANG = "vpc-1", "sg-1", "sg-gang"
 ZONES = "abc"
 NONE = {
     "describe_fleets": "Fleets",
@@ -62,7 +62,7 @@ class SmallAws(SmallSchedules):
         """By client token: what was asked, and what was answered."""
         self.templates: dict[tuple[str, str], Words] = {}
         self.groups: dict[str, Words] = {}
-        """Security groups by region."""
+        """Security groups by region, that of gangs by region and `gang`."""
         self.asked: list[tuple[str, str, Words]] = []
         """Region, verb, words of all that was asked."""
         self.refusals: dict[str, Exception] = {}
@@ -153,17 +153,32 @@ class SmallAws(SmallSchedules):
         return {"Subnets": found}
 
     def describe_security_groups(self, region: str, words: Words) -> Words:
-        return {"SecurityGroups": [self.groups[region]] if region in self.groups else []}
+        wanted = {value for one in words.get("Filters", ()) for value in one["Values"]}
+        keys = [region, f"{region} gang"]
+        if "cloudwhale:installation" not in wanted:  # one is asked for, by its name
+            keys = (
+                keys[1:] if any(one.startswith("cloudwhale-gang-") for one in wanted) else keys[:1]
+            )
+        return {"SecurityGroups": [self.groups[key] for key in keys if key in self.groups]}
 
     def create_security_group(self, region: str, words: Words) -> Words:
-        if region in self.groups:
+        is_gang = words["GroupName"].startswith("cloudwhale-gang-")
+        key, made = (f"{region} gang", GANG) if is_gang else (region, GROUP)
+        if key in self.groups:
             raise refused("InvalidGroup.Duplicate")
         own = words["TagSpecifications"][0]["Tags"]
-        self.groups[region] = {
-            "GroupId": GROUP, "GroupName": words["GroupName"], "VpcId": words["VpcId"],
+        self.groups[key] = {
+            "GroupId": made, "GroupName": words["GroupName"], "VpcId": words["VpcId"],
             "IpPermissions": [], "Tags": own,
         }  # fmt: skip
-        return {"GroupId": GROUP}
+        return {"GroupId": made}
+
+    def authorize_security_group_ingress(self, region: str, words: Words) -> Words:
+        group = next(one for one in self.groups.values() if one["GroupId"] == words["GroupId"])
+        if group["IpPermissions"]:
+            raise refused("InvalidPermission.Duplicate")
+        group["IpPermissions"] = words["IpPermissions"]
+        return {"Return": True}
 
     def describe_instance_type_offerings(self, region: str, words: Words) -> Words:
         types = words["Filters"][0]["Values"]

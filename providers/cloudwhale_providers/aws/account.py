@@ -24,3 +24,8 @@ class Account:
     def ours(self) -> str:
         """Return what our group of schedules and our security group are called."""
         return PREFIX + self.installation
+
+    @property
+    def gangs(self) -> str:
+        """Return what the security group is called whose members reach each other."""
+        return f"{PREFIX}gang-{self.installation}"

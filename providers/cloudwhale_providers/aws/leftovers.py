@@ -115,13 +115,14 @@ class Leftovers:
     def _used(self, kind: Kind, things: Sequence[Mapping[str, Any]]) -> Collection[str]:
         """Return the ids of those that belong to no machine and are used for the next one.
 
-        That is our group, and the newest of our templates: it is made of the newest agent. One
+        Those are our groups, and the newest of our templates: it is made of the newest agent. One
         that is older is made anew where it is wanted again. EC2 tells their time in seconds.
         """
         own = [one for one in things if tags_of(one)[tags.INSTALLATION] == self._installation]
         if kind.what == "security group":
-            names = (self._account.ours, self._account.options.security_group)
-            return {one["GroupId"] for one in own if {one["GroupName"], one["GroupId"]} & {*names}}
+            ours, named = self._account, self._account.options.security_group
+            names = {ours.ours, ours.gangs, named}
+            return {one["GroupId"] for one in own if {one["GroupName"], one["GroupId"]} & names}
         if kind.what == "template" and own:
             newest = max(one["CreateTime"] for one in own)
             return {one["LaunchTemplateId"] for one in own if one["CreateTime"] == newest}

@@ -6,10 +6,10 @@ from typing import Any
 
 from cloudwhale.model.offer import Offer
 from cloudwhale.model.units import Instant, MicroUsd, Seconds, usd
-from cloudwhale.spi.errors import CloudwhaleError, Denied, NoCapacity, PriceMoved
-from cloudwhale_providers.aws import tags
+from cloudwhale.spi.errors import Denied, NoCapacity, PriceMoved
 from cloudwhale_providers.aws.account import Account
-from cloudwhale_providers.aws.asking import code_of, listed
+from cloudwhale_providers.aws.asking import listed
+from cloudwhale_providers.aws.groups import Group, alone, among_themselves, had
 from cloudwhale_providers.aws.offers import spot_prices, zones
 
 ZONES_HOLD_S: Seconds = 3600.0  # new types come to a zone every few weeks
@@ -29,7 +29,8 @@ class Network:
         self._without: dict[tuple[str, str], Instant] = {}
         """Until when a type is not asked for in a zone."""
         self._subnets: dict[str, Mapping[str, str]] = {}
-        self._groups: dict[str, str] = {}
+        self._groups: dict[tuple[str, str], str] = {}
+        """By region and name."""
         self._lock = Lock()
 
     def choices(self, offer: Offer) -> Sequence[Mapping[str, str]]:
@@ -74,20 +75,21 @@ class Network:
 
         Raise Denied when somebody has opened it, or where there is no network to make it in.
         """
-        if self._account.options.security_group:
-            return self._account.options.security_group
-        with self._lock:
-            found = self._groups.get(region)
-        if found is None:
-            found = self._group(region, self._vpc(region))
-            with self._lock:
-                self._groups[region] = found
-        return found
+        named = self._account.options.security_group
+        return named or self._made(region, alone(self._account))
+
+    def gang_group(self, region: str) -> str:
+        """Return the group that machines of gangs have besides: it admits its own members alone.
+
+        Made when it is missing; raise Denied as `group` does. Also where the settings name a
+        group: what that one lets in is its owner's affair.
+        """
+        return self._made(region, among_themselves(self._account))
 
     def forget(self, region: str) -> None:
         """Look at a region's subnets and groups anew: one of them is said to be gone."""
         with self._lock:
-            self._groups.pop(region, None)
+            self._groups = {key: one for key, one in self._groups.items() if key[0] != region}
             self._subnets.pop(region, None)
 
     # -- zones -------------------------------------------------------------------------------
@@ -138,6 +140,15 @@ class Network:
 
     # -- subnets and groups ------------------------------------------------------------------
 
+    def _made(self, region: str, group: Group) -> str:
+        with self._lock:
+            found = self._groups.get((region, group.name))
+        if found is None:
+            found = had(self._account, region, self._vpc(region), group)
+            with self._lock:
+                self._groups[(region, group.name)] = found
+        return found
+
     def _subnets_of(self, region: str) -> Mapping[str, str] | None:
         """Return the subnet of each zone, the emptiest of several; None: the default ones.
 
@@ -172,42 +183,3 @@ class Network:
                 f"`aws ec2 create-default-vpc --region {region}`, or set `subnets`.",
             )
         return str(found[0]["VpcId"])
-
-    def _group(self, region: str, vpc: str) -> str:
-        name, calls = self._account.ours, self._account.calls
-        known = self._known_group(region, vpc)
-        if known is not None:
-            return known
-        own = {tags.INSTALLATION: self._account.installation, tags.NAME: name}
-        try:
-            made = calls.call(
-                region, "ec2", "create_security_group", GroupName=name, VpcId=vpc,
-                Description="Machines of cloudwhale: nobody connects to them",
-                TagSpecifications=tags.at_creation(own, ["security-group"]),
-            )  # fmt: skip
-        except CloudwhaleError as error:
-            known = self._known_group(region, vpc) if code_of(error) == DUPLICATE else None
-            if known is None:
-                raise
-            return known
-        return str(made["GroupId"])
-
-    def _known_group(self, region: str, vpc: str) -> str | None:
-        name = self._account.ours
-        filters = [
-            {"Name": "group-name", "Values": [name]},
-            {"Name": "vpc-id", "Values": [vpc]},
-        ]
-        found = self._account.calls.call(
-            region, "ec2", "describe_security_groups", Filters=filters
-        )["SecurityGroups"]
-        if found and found[0].get("IpPermissions"):
-            raise Denied(
-                f"somebody has opened the security group {name} in {region} to connections",
-                f"Remove its inbound rules: `aws ec2 revoke-security-group-ingress --region "
-                f"{region} --group-id {found[0]['GroupId']} …`.",
-            )
-        return str(found[0]["GroupId"]) if found else None
-
-
-DUPLICATE = "InvalidGroup.Duplicate"
