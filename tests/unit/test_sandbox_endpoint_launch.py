@@ -31,7 +31,7 @@ def box() -> Iterator[Box]:
         box.template(
             "whole",
             UserData=coded("hello"),
-            IamInstanceProfile={"Name": "cloudwhale-agent"},
+            IamInstanceProfile={"Name": "cloudwhale-machine"},
             InstanceInitiatedShutdownBehavior="terminate",
             MetadataOptions={"HttpTokens": "required", "InstanceMetadataTags": "enabled"},
             BlockDeviceMappings=[
@@ -154,7 +154,7 @@ def test_a_fleet_makes_what_template_and_request_say(box: Box) -> None:
     assert told["InstanceLifecycle"] == "spot" and told["SpotInstanceRequestId"]
     assert told["MetadataOptions"]["HttpTokens"] == "required"
     assert told["MetadataOptions"]["InstanceMetadataTags"] == "enabled"
-    assert told["IamInstanceProfile"]["Arn"].endswith("instance-profile/cloudwhale-agent")
+    assert told["IamInstanceProfile"]["Arn"].endswith("instance-profile/cloudwhale-machine")
     behaviour = box.ec2(
         "describe_instance_attribute",
         InstanceId=machine,
@@ -278,7 +278,7 @@ def test_the_account_has_image_network_and_roles(box: Box) -> None:
     assert image["BlockDeviceMappings"][0]["Ebs"]["VolumeSize"] == 60
     default = [{"Name": "default-for-az", "Values": ["true"]}]
     assert len(box.ec2("describe_subnets", Filters=default)["Subnets"]) == 6
-    profile = box.ask("iam", "get_instance_profile", InstanceProfileName="cloudwhale-agent")
-    assert profile["InstanceProfile"]["Roles"][0]["RoleName"] == "cloudwhale-agent"
+    profile = box.ask("iam", "get_instance_profile", InstanceProfileName="cloudwhale-machine")
+    assert profile["InstanceProfile"]["Roles"][0]["RoleName"] == "cloudwhale-machine"
     assert box.ask("iam", "get_role", RoleName="AWSServiceRoleForEC2Spot")["Role"]
     assert box.ask("sts", "get_caller_identity")["Account"] == "123456789012"

@@ -20,7 +20,7 @@ from cloudwhale_providers.sandbox.endpoint import (
 )
 
 A, B, C = (f"{REGION}{letter}" for letter in "abc")
-ROLE = "arn:aws:iam::123456789012:role/cloudwhale-scheduler"
+ROLE = "arn:aws:iam::123456789012:role/cloudwhale-stops"
 TARGET = "arn:aws:scheduler:::aws-sdk:ec2:terminateInstances"
 TAKEN, UNTIMELY, STILLBORN, STUCK = "g5.2xlarge", "g5.4xlarge", "g5.8xlarge", "g5.16xlarge"
 WEATHER = Weather(

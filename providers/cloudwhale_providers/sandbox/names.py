@@ -4,7 +4,7 @@ ACCOUNT = "123456789012"
 REGIONS = ("us-east-1", "us-west-2")
 """Those that an installation inside rents in."""
 BUCKET = "cloudwhale-sandbox"
-INSTANCE_PROFILE, SCHEDULER_ROLE = "cloudwhale-agent", "cloudwhale-scheduler"
+INSTANCE_PROFILE, SCHEDULER_ROLE = "cloudwhale-machine", "cloudwhale-stops"
 ACCESS_KEY, SECRET_KEY = "AKIDCLOUDWHALESANDBOX", "not-a-secret"
 """They open nothing anywhere else, and the box takes any."""
 NODE, LEASE = "cloudwhale:node", "cloudwhale:lease"

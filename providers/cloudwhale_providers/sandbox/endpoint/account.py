@@ -9,7 +9,7 @@ from typing import Any
 from cloudwhale_providers.sandbox.endpoint.refused import Refused
 from cloudwhale_providers.sandbox.names import ACCOUNT, INSTANCE_PROFILE, SCHEDULER_ROLE
 
-MACHINE_ROLE = "cloudwhale-agent"
+MACHINE_ROLE = "cloudwhale-machine"
 SPOT_ROLE = "AWSServiceRoleForEC2Spot"
 """EC2 User Guide, "Service-linked role for Spot Instance requests"."""
 IMAGE_OWNER = "898082745236"

@@ -1,0 +1,39 @@
+"""The policies in the package: the same files as in `infra/aws`, filled in for an account."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cloudwhale_providers.aws.policies import NAMES, Places, document, filled
+
+INFRA = Path(__file__).parents[2] / "infra" / "aws"
+
+
+def test_every_policy_of_the_infra_folder_ships() -> None:
+    assert {file.stem for file in INFRA.glob("*-policy.json")} == {
+        name for name in NAMES if name.endswith("policy")
+    }
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_infra_folder_shows_the_files_that_ship(name: str) -> None:
+    shown = json.loads((INFRA / f"{name}.json").read_text(encoding="utf-8"))
+    assert shown == document(name)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_filled_policy_names_the_account_and_nothing_that_stands_for_one(name: str) -> None:
+    text = json.dumps(filled(name, Places("123456789012", "lab-bucket", "team")))  # type: ignore[arg-type]
+    assert "ACCOUNT" not in text and "BUCKET" not in text
+    assert "lab-bucket/cloudwhale/" not in text
+
+
+def test_a_mailbox_may_lie_in_a_folder_of_its_own() -> None:
+    text = json.dumps(filled("machine-policy", Places("123456789012", "lab", "deep/down")))
+    assert "arn:aws:s3:::lab/deep/down/" in text
+
+
+def test_a_mailbox_may_have_the_whole_bucket() -> None:
+    text = json.dumps(filled("machine-policy", Places("123456789012", "lab", "")))
+    assert "arn:aws:s3:::lab/" in text and "lab//" not in text
