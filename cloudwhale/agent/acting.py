@@ -17,6 +17,7 @@ from cloudwhale.clock import real
 from cloudwhale.mailbox.documents import Remark, StartOrder
 from cloudwhale.mailbox.sealing import SealBroken
 from cloudwhale.mailbox.sources import NothingThere
+from cloudwhale.mailbox.sums import Damaged
 from cloudwhale.model.job import Checkpoint
 from cloudwhale.model.reason import Code
 from cloudwhale.spi.errors import Denied, StoreUnusable
@@ -128,9 +129,9 @@ class Acting:
             except (SealBroken, OSError) as trouble:
                 return preparing.cannot(one.folder, trouble)
         if not one.folder.has_begun:
-            if self._tools.users is not None and order.image is None:
+            if self._tools.users is not None:
                 try:
-                    self._tools.users.own(one.folder, one.publisher.checkpoints)
+                    self._tools.users.own(order, one.folder, one.publisher.checkpoints)
                 except OSError as trouble:
                     return preparing.cannot(one.folder, trouble)
             one.publisher.begin()
@@ -145,7 +146,7 @@ class Acting:
         )  # fmt: skip
         try:
             took = tools.inputs.give(wanted)
-        except (NothingThere, Denied) as trouble:
+        except (NothingThere, Denied, Damaged) as trouble:
             return seen.CannotStart(key, "inputs-refused", trouble.says)
         except NoRoom as trouble:
             return seen.CannotStart(key, "disk-full", str(trouble))

@@ -1,23 +1,30 @@
 """What jobs read: objects somewhere else than in the mailbox, listed and fetched, never written."""
 
-import ipaddress
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote, urldefrag, urlsplit
 
-from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
+from obstore.exceptions import (
+    BaseError,
+    PermissionDeniedError,
+    PreconditionError,
+    UnauthenticatedError,
+)
 from obstore.store import LocalStore, ObjectStore, from_url
 
-from cloudwhale.mailbox.objects import PART_BYTES, RETRY
+from cloudwhale.mailbox.objects import RETRY
+from cloudwhale.mailbox.sums import Sum, said_in, sum_of_tag
+from cloudwhale.mailbox.web import Document, Gone, Replaced, refuse_near
 from cloudwhale.spi.errors import CloudwhaleError, Denied, StoreUnusable
 
 if TYPE_CHECKING:
-    from obstore import ObjectMeta
+    from obstore import GetOptions, ObjectMeta
 
 WEB = ("http", "https")
+READ_BYTES = 2 << 20
 NO_BUCKET = "404 Not Found"  # to a list: obstore has no error of its own for it
 
 
@@ -31,33 +38,44 @@ class Found:
 
     path: str
     """Relative to the source; of a single object its name."""
-    size_bytes: int
+    size_bytes: int | None
+    """None: its server does not say."""
     mark: str
-    """Differs when its content does."""
+    """Differs when its content does; empty: its server gives none."""
+    sum: Sum | None = None
+    """The checksum that it should have; None: nobody says one."""
+    is_content: bool = False
+    """Whether an object elsewhere of the same mark and size has the same content."""
+    has_pieces: bool = True
+    """Whether a part of it can be asked for."""
 
 
 class Source:
-    """A folder of objects, or one object, by URL."""
+    """A folder of objects, or one object, by URL; `#sha256=…` behind one says what it must be."""
 
     def __init__(self, url: str) -> None:
-        self._url = url
+        self.url, fragment = urldefrag(url)
+        self._said = said_in(fragment)
         self._store: ObjectStore | None = None
+        self._document: Document | None = None
 
     @property
     def name(self) -> str:
         """Return the last part of its URL."""
-        return (
-            PurePosixPath(urlsplit(self._url).path.rstrip("/")).name or urlsplit(self._url).netloc
-        )
+        return name_of(self.url)
+
+    @property
+    def shown(self) -> str:
+        """Return its URL as others may see it: what stands behind `?` may be a signature."""
+        return self.url.partition("?")[0]
 
     def listed(self) -> Sequence[Found]:
         """Return what there is, sorted; raise NothingThere, Denied, StoreUnusable."""
-        self._refuse_own_machine()
         try:
-            found = self._found()
+            found = self._web() if urlsplit(self.url).scheme in WEB else self._found()
         except (PermissionDeniedError, UnauthenticatedError) as error:
             raise Denied(
-                f"{self._url} may not be read from this machine",
+                f"{self.shown} may not be read from this machine",
                 "Let it; on S3 the machines' role needs s3:ListBucket and s3:GetObject there.",
             ) from error
         except (BaseError, OSError, ValueError) as error:
@@ -65,38 +83,58 @@ class Source:
                 raise self._silent(error) from error
             found = []
         if not found:
-            raise NothingThere(f"there is nothing at {self._url}", "Correct `inputs` of the job.")
+            raise NothingThere(f"there is nothing at {self.shown}", "Correct `inputs` of the job.")
+        if self._said is not None and len(found) > 1:
+            raise Denied(
+                f"{self.shown} is a folder of {len(found)} objects, and one checksum is said of it",
+                "Say it of a single object, or leave it out.",
+            )
         return sorted(found, key=lambda one: one.path)
 
-    def _refuse_own_machine(self) -> None:
-        """Raise Denied for what only this machine can reach: its metadata hold credentials."""
-        parts = urlsplit(self._url)
-        if parts.scheme in WEB and any(map(_is_near, _addresses(parts.hostname or ""))):
-            raise Denied(
-                f"{self._url} is an address of the machine itself, which jobs may not read",
-                "Correct `inputs` of the job.",
-            )
+    def read(self, one: Found, first: int, end: int | None) -> "Iterator[bytes | memoryview]":
+        """Yield an object's bytes from `first` to `end`, None: its end, as they come.
 
-    def fetch(self, one: Found, path: Path) -> None:
-        """Fetch an object into a file, in parts; raise StoreUnusable, or this disk's OSError."""
+        Raise StoreUnusable; Replaced when it is not the object any more that was listed.
+        """
+        if self._document is not None:
+            try:
+                yield from self._document.read(first, end)
+            except Gone as error:
+                raise Replaced(f"{self.shown} vanished while it was fetched") from error
+            return
         if self._store is None:
             raise ValueError("a source is listed before it is fetched")
+        options: GetOptions = {"if_match": one.mark} if one.mark else {}
+        if one.size_bytes != 0:  # of nothing no part can be asked for
+            options["range"] = (first, end) if end is not None else {"offset": first}
+        came = first
         try:
-            chunks = self._store.get(one.path).stream(min_chunk_size=PART_BYTES)
+            for chunk in self._store.get(one.path, options=options).stream(READ_BYTES):
+                came += len(chunk)
+                yield memoryview(chunk)
+        except (PreconditionError, FileNotFoundError) as error:
+            raise Replaced(f"{self.shown} has changed while it was fetched: {one.path}") from error
         except (BaseError, OSError) as error:
             raise self._silent(error) from error
-        with path.open("wb") as file:
-            iterator = iter(chunks)
-            while True:
-                try:
-                    chunk = next(iterator)
-                except StopIteration:
-                    break
-                except (BaseError, OSError) as error:
-                    raise self._silent(error) from error
-                file.write(chunk)
-            if file.tell() != one.size_bytes:
-                raise self._silent(f"{one.path} has changed while it was fetched")
+        if end is not None and came != end:
+            raise self._silent(f"{one.path} broke off at byte {came}")
+
+    # -- looking -----------------------------------------------------------------------------
+
+    def _web(self) -> list[Found]:
+        for address in _addresses(urlsplit(self.url).hostname or ""):
+            refuse_near(address, self.url)
+        document = Document(self.url)
+        try:
+            document.look()
+        except Gone:
+            return []
+        self._document = document
+        found = Found(
+            self.name, document.size_bytes, document.tag, self._said, self._said is not None,
+            document.has_pieces,
+        )  # fmt: skip
+        return [found]
 
     def _found(self) -> list[Found]:
         for look in (self._below, self._single):
@@ -109,28 +147,33 @@ class Source:
         return []
 
     def _below(self) -> list[Found]:
-        if urlsplit(self._url).scheme in WEB:
-            return []  # web servers list nothing
-        self._store = _open(self._url)
+        self._store = _open(self.url)
         # The overload for Arrow tables, which we do not install, has unknown types.
         pages = self._store.list()  # pyright: ignore[reportUnknownMemberType]
-        return [_found(meta["path"], meta) for page in pages for meta in page]
+        return [self._told(meta["path"], meta) for page in pages for meta in page]
 
     def _single(self) -> list[Found]:
-        parent, _, name = self._url.rpartition("/")
-        if not name or parent.endswith(":/") or urlsplit(self._url).path.count("/") == 0:
+        parent, _, name = self.url.rpartition("/")
+        if not name or parent.endswith(":/") or urlsplit(self.url).path.count("/") == 0:
             return []
         self._store = _open(parent)
         name = unquote(name)
-        return [_found(name, self._store.head(name))]
+        return [self._told(name, self._store.head(name))]
+
+    def _told(self, path: str, meta: "ObjectMeta") -> Found:
+        tag, size = meta.get("e_tag") or "", meta["size"]
+        told = sum_of_tag(tag, size) if urlsplit(self.url).scheme != "file" else None
+        is_content = told is not None or self._said is not None
+        return Found(path, size, tag, self._said or told, is_content)
 
     def _silent(self, why: object) -> StoreUnusable:
-        return StoreUnusable(f"{self._url} cannot be fetched: {str(why).splitlines()[0]}")
+        return StoreUnusable(f"{self.shown} cannot be fetched: {str(why).splitlines()[0]}")
 
 
-def _found(path: str, meta: "ObjectMeta") -> Found:
-    mark = meta.get("e_tag") or f"{meta['last_modified'].timestamp()}"
-    return Found(path, meta["size"], mark)
+def name_of(url: str) -> str:
+    """Return what a job finds an input under: the last part of its URL."""
+    parts = urlsplit(url)
+    return unquote(PurePosixPath(parts.path.rstrip("/")).name) or parts.netloc
 
 
 def _open(url: str) -> ObjectStore:
@@ -140,12 +183,7 @@ def _open(url: str) -> ObjectStore:
         if not folder.is_dir():
             raise FileNotFoundError(folder)
         return LocalStore(folder)
-    if parts.scheme in WEB:
-        return from_url(url, client_options={"allow_http": True}, retry_config=RETRY)
     return from_url(url, retry_config=RETRY)
-
-
-METADATA_6 = ipaddress.ip_network("fd00:ec2::/32")  # EC2 answers there too
 
 
 def _addresses(host: str) -> list[str]:
@@ -153,8 +191,3 @@ def _addresses(host: str) -> list[str]:
         return [str(found[4][0]) for found in socket.getaddrinfo(host, None)]
     except OSError:
         return []  # nobody answers there, which is said when it is asked
-
-
-def _is_near(address: str) -> bool:
-    found = ipaddress.ip_address(address.partition("%")[0])
-    return found.is_link_local or (found.version == 6 and found in METADATA_6)
