@@ -1,12 +1,24 @@
 """What a machine does when it boots: the same text for all machines of one agent version.
 
-What differs between machines stands in their tags. The line that begins with `# cloudwhale: ` is
-JSON for whoever reads the text without running it. Nothing secret may stand here: whoever may
-describe an instance reads it. Not tried on a real machine yet; `sh -n` and the sandbox read it.
+A script whose first line is `#!/bin/sh` is a format of cloud-init's own ("User-data script"), which
+runs it once, as root, when the network is there. What differs between machines stands in their
+tags. The line that begins with `# cloudwhale: ` is JSON for whoever reads the text without running
+it. Nothing secret may stand here: whoever may describe an instance reads it.
+
+It arms the machine's end, sets the clock, fetches the agent's archive, and hands over to
+`boot/first.sh` in it. For that and for the agent the environment says:
+
+- CLOUDWHALE_MAILBOX, _REGION, _NODE, _LEASE, _INSTALLATION, _GPUS: as the tags say
+- CLOUDWHALE_NOTICES: who hears that the provider takes the machine
+- CLOUDWHALE_STORE: the program that asks the mailbox (machine_store.py)
+- CLOUDWHALE_ENVIRONMENT: a file with what the agent's environment must hold
+- CLOUDWHALE_BUNDLE: the folder of the unpacked archive
 """
 
 import json
 import re
+from functools import cache
+from importlib import resources
 from typing import Any
 
 from cloudwhale.spi.errors import Denied
@@ -15,27 +27,106 @@ MOST_BYTES = 16 * 1024
 """Before base64: EC2 User Guide, "Run commands when you launch an EC2 instance"."""
 TAKEN_OVER_MIN = 30
 """Minutes within which the agent must have taken the watchdog over, installing included."""
+SKEW_S = 30  # more between this clock and the store's is refused by the agent as well
+ROOM_MB = 1024  # the archive has 40 MB, unpacked 150; what is on a disk is never known to the byte
+PLACE = "/opt/cloudwhale"
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
-SCRIPT = """\
+ARMED = """\
 #!/bin/sh
-shutdown -h +{minutes}
+shutdown -h +@minutes@
 # The machine ends by then (its shutdown terminates it), unless an agent has taken the watch over.
-# cloudwhale: {block}
-set -eu
-bundle='{bundle}'
-place=/opt/cloudwhale
+# cloudwhale: @block@
+armed=$?
+set -u
+umask 022
+place=${CLOUDWHALE_PLACE:-@place@}
 mkdir -p "$place"
-cd "$place"
-for again in 1 2 3 4 5; do
-    aws s3 cp --only-show-errors --region '{region}' '{url}' bundle.tar.gz && break
-    sleep $((again * 5))
-done
-echo '{sha256}  bundle.tar.gz' | sha256sum --check --quiet || shutdown -h now
-mkdir -p "$bundle"
-tar -xzf bundle.tar.gz -C "$bundle"
-rm bundle.tar.gz
-exec "$bundle/boot" --mailbox '{mailbox}' --region '{region}'
+export CLOUDWHALE_MAILBOX='@mailbox@' CLOUDWHALE_REGION='@region@' CLOUDWHALE_NOTICES=aws
+export AWS_REGION='@region@' AWS_DEFAULT_REGION='@region@'
+export CLOUDWHALE_STORE="$place/store" CLOUDWHALE_ENVIRONMENT="$place/environment"
+cat >"$place/store" <<'END OF THE STORE'
+"""
+
+SCRIPT = """\
+END OF THE STORE
+chmod 755 "$place/store"
+printf 'AWS_REGION=@region@\\nAWS_DEFAULT_REGION=@region@\\n' >"$place/environment"
+
+tell() { timeout 60 "$CLOUDWHALE_STORE" tell "$@"; }
+ends() {
+    echo "cloudwhale: $1: $2" >&2
+    tell "$1" failed '' "$2"
+    shutdown -h now
+    exit 1
+}
+try() {  # PHASE LIMIT_S WORDS...; what the words say last is why the machine ends
+    phase=$1 limit=$2
+    shift 2
+    timeout -k 5 "$limit" "$@" 2>"$place/error" && return
+    code=$?
+    says=$(tail -n 1 "$place/error")
+    [ "$code" -lt 124 ] || says="$1 took longer than its $limit s${says:+: $says}"
+    ends "$phase" "${says:-$1 ended with $code}"
+}
+# Where shutdown cannot wait, we do; so long as nobody has a bus to ask, it cannot.
+[ "$armed" -eq 0 ] || { sleep $((@minutes@ * 60)); shutdown -h now; } >/dev/null 2>&1 </dev/null &
+# A machine that starts again before it has an agent has nobody who watches it.
+boots="${CLOUDWHALE_ROOT:-}/var/lib/cloud/scripts/per-boot"
+if mkdir -p "$boots"; then
+    printf '#!/bin/sh\\n[ -e "%s/agent" ] || shutdown -h now\\n' "$place" >"$boots/cloudwhale"
+    chmod 755 "$boots/cloudwhale"
+fi
+
+try watchdog 120 "$CLOUDWHALE_STORE" about >"$place/about"
+# shellcheck source=/dev/null
+. "$place/about"
+tell watchdog begun
+
+ahead() {  # sets `ahead`, in seconds; negative: this clock is behind
+    try watchdog 90 "$CLOUDWHALE_STORE" clock >"$place/clock"
+    read -r ahead store_now <"$place/clock"
+    [ "${ahead#-}" -le @skew@ ]
+}
+set_clock() {
+    [ -z "${CLOUDWHALE_CLOCK:-}" ] || return  # time is pretended here: there is none to set
+    chronyc -a makestep && sleep 2 && ahead && return
+    timedatectl set-ntp true && sleep 5 && ahead && return
+    date -u -s "@$store_now" && ahead
+}
+if ! ahead && ! set_clock >/dev/null; then
+    [ "$ahead" -lt 0 ] && way=behind || way='ahead of'
+    ends watchdog "this machine's clock is ${ahead#-} s $way the mailbox's, and could not be set; \\
+more than @skew@ s is not borne"
+fi
+try watchdog 90 "$CLOUDWHALE_STORE" lease >"$place/lease"
+read -r left <"$place/lease"
+left=$(((${left#*:} + 119) / 60))
+[ "$left" -ge @minutes@ ] || [ "$armed" -ne 0 ] || shutdown -h "+$left"
+tell watchdog 'done'
+
+tell bundle begun
+room=$(($(df -Pk "$place" | tail -n 1 | { read -r _ _ _ room _; echo "$room"; }) / 1024))
+[ "$room" -ge @room_mb@ ] || ends bundle "the disk has $room MB of room, @room_mb@ are needed: \\
+$((@room_mb@ - room)) MB are lacking"
+export CLOUDWHALE_BUNDLE="$place/@folder@"
+if ! [ -e "$CLOUDWHALE_BUNDLE" ]; then
+    archive="$place/bundle.tar.gz"
+    for _ in 1 2; do
+        try bundle 300 "$CLOUDWHALE_STORE" get '@bundle@' "$archive"
+        found=$(sha256sum "$archive" | cut -d ' ' -f 1)
+        [ "$found" != '@sha256@' ] || break
+    done
+    [ "$found" = '@sha256@' ] || ends bundle "@bundle@ holds something else, by its SHA-256 $found"
+    rm -rf "$place/unpacking"
+    mkdir "$place/unpacking"
+    try bundle 300 tar -xzf "$archive" -C "$place/unpacking"
+    mv "$place/unpacking" "$CLOUDWHALE_BUNDLE"
+    rm "$archive"
+fi
+[ -r "$CLOUDWHALE_BUNDLE/boot/first.sh" ] || ends bundle "@bundle@ has no boot/first.sh"
+tell bundle 'done'
+exec sh "$CLOUDWHALE_BUNDLE/boot/first.sh"
 """
 
 
@@ -48,14 +139,13 @@ def user_data(mailbox: str, region: str, bundle: str) -> str:
         if not word.isprintable() or "'" in word:
             raise Denied(f"{word!r} cannot be said to a machine", "Use plain letters and digits.")
     found = _SHA256.search(bundle)
-    said: dict[str, Any] = {
-        "mailbox": mailbox, "region": region, "bundle": bundle,
-        "sha256": found[0] if found else "",
+    sha256 = found[0] if found else ""
+    said = {"mailbox": mailbox, "region": region, "bundle": bundle, "sha256": sha256}
+    filled: dict[str, Any] = said | {
+        "block": json.dumps(said, sort_keys=True), "minutes": TAKEN_OVER_MIN, "place": PLACE,
+        "skew": SKEW_S, "room_mb": ROOM_MB, "folder": sha256 or "agent",
     }  # fmt: skip
-    text = SCRIPT.format(
-        minutes=TAKEN_OVER_MIN, url=f"{mailbox.rstrip('/')}/{bundle}",
-        block=json.dumps(said, sort_keys=True), **(said | {"bundle": said["sha256"] or "agent"}),
-    )  # fmt: skip
+    text = _filled(ARMED, filled) + _store() + _filled(SCRIPT, filled)
     size = len(text.encode())
     if size > MOST_BYTES:
         raise Denied(
@@ -63,3 +153,14 @@ def user_data(mailbox: str, region: str, bundle: str) -> str:
             "Give the mailbox a shorter URL.",
         )
     return text
+
+
+def _filled(text: str, words: dict[str, Any]) -> str:
+    """Return a text with what stands between two @ replaced."""
+    return re.sub("@([a-z_0-9]+)@", lambda found: str(words[found[1]]), text)
+
+
+@cache
+def _store() -> str:
+    """Return the program that machines ask their mailbox with."""
+    return resources.files("cloudwhale_providers.aws").joinpath("machine_store.py").read_text()

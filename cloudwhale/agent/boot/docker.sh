@@ -1,0 +1,25 @@
+#!/bin/sh
+# Docker: what the image has, else its distribution's; set so that no container loses its GPUs.
+# shellcheck source-path=SCRIPTDIR source=daemon.sh
+. "$(dirname "$0")/daemon.sh"
+
+ROOM_MB=1024  # packages, and the images of a first job are counted by the job itself
+
+# With systemd as the driver of cgroups a `systemctl daemon-reload` takes the GPUs from containers
+# that run (NVIDIA Container Toolkit, "Troubleshooting": Failed to initialize NVML).
+changed=
+if [ "$CLOUDWHALE_GPUS" != 0 ]; then
+    set_daemon exec-opts native.cgroupdriver=cgroupfs && changed=yes
+    [ $? -ne 1 ] || give_up "/etc/docker/daemon.json of this image cannot be read"
+fi
+whose="the image's"
+if ! has dockerd; then
+    need_room "$ROOM_MB" / Docker
+    whose="the distribution's"
+    install docker.io
+elif [ -n "$changed" ] && docker_answers; then
+    restart_docker
+fi
+docker_answers || start_docker
+wait_for 60 docker_answers || give_up "Docker does not start: $(docker_says)"
+say "$whose Docker $(docker_version)"

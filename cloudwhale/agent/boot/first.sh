@@ -1,0 +1,67 @@
+#!/bin/sh
+# The first boot of a rented machine: from its unpacked archive to an agent that watches its end.
+#
+# Whoever runs this has armed the machine's end and says in the environment:
+#   CLOUDWHALE_BUNDLE       folder of the unpacked archive, in which this lies as boot/first.sh
+#   CLOUDWHALE_STORE        program: `tell PHASE STATE [TOOK_S] [WORDS]`, `lease` (NUMBER:SECONDS)
+#   CLOUDWHALE_ENVIRONMENT  file of NAME=VALUE lines that the agent's environment must hold
+#   CLOUDWHALE_MAILBOX, CLOUDWHALE_NODE, CLOUDWHALE_NOTICES
+#   CLOUDWHALE_GPUS         how many the machine was rented with; 0: none, and none is looked for
+# and an image may say of itself:
+#   CLOUDWHALE_AGENT_WORDS  more words for the agent, as a shell reads them
+#   CLOUDWHALE_WITHOUT      phases that it has no use for: "driver toolkit"
+#   CLOUDWHALE_DRIVER       branch of the driver where there is none yet
+#
+# Each phase is a file beside this one, has a limit of its own, and is told when it begins and when
+# it is over. One that fails ends the machine.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+CLOUDWHALE_SAID=${CLOUDWHALE_SAID:-$(mktemp -d)/said}
+export CLOUDWHALE_SAID CLOUDWHALE_GPUS="${CLOUDWHALE_GPUS:-0}"
+log="$CLOUDWHALE_SAID.log"
+
+tell() { timeout 60 "$CLOUDWHALE_STORE" tell "$@"; }
+
+phase() {  # NAME LIMIT_S
+    name=$1 limit=$2
+    tell "$name" begun
+    : >"$CLOUDWHALE_SAID"
+    timeout -k 10 "$limit" sh "$here/$name.sh" >"$log" 2>&1 </dev/null
+    code=$?
+    says=$(tail -n 1 "$CLOUDWHALE_SAID")
+    if [ "$code" -eq 0 ]; then
+        tell "$name" 'done' '' "$says"
+        return
+    fi
+    cat "$log" >&2
+    [ -n "$says" ] || says=$(grep -v '^[[:space:]]*$' "$log" | tail -n 1)
+    case $code in
+        124 | 137) says="took longer than its $limit s${says:+; the last that was heard: $says}" ;;
+    esac
+    echo "cloudwhale: $name: $says" >&2
+    tell "$name" failed '' "${says:-it ended with $code}"
+    shutdown -h now
+    exit 1
+}
+
+skip() {  # NAME WHY
+    tell "$1" 'done' 0 "$2"
+}
+
+# Together shorter than the half hour after which the machine ends by itself.
+for one in driver:600 docker:240 toolkit:240 gpus:120 agent:120; do
+    name=${one%:*}
+    case " ${CLOUDWHALE_WITHOUT:-} " in
+        *" $name "*)
+            skip "$name" "this image has no use for it"
+            continue
+            ;;
+    esac
+    case "$CLOUDWHALE_GPUS $name" in
+        "0 driver" | "0 toolkit" | "0 gpus")
+            skip "$name" "no GPU was rented"
+            continue
+            ;;
+    esac
+    phase "$name" "${one#*:}"
+done
