@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from cloudwhale.control.answers import Noted
 from cloudwhale.control.arrivals import Found
+from cloudwhale.control.boots import Tidings
 from cloudwhale.control.dealings import Dealings
 from cloudwhale.control.effects import Effects, Key, Result
 from cloudwhale.control.executor import Executor, Posted, SecretUnusable
@@ -164,8 +165,10 @@ class Controller:
         self._answer(reading.strangers, now)
         soon = awaited(world) if self._watcher.awaits else ()
         due = self._watcher.looks(world.nodes.values(), now, rung=rung, awaited=soon)
+        known = self._store.world(now)  # with all that was just read
+        due += self._watcher.boots.looks(known, now)
         if self._watcher.is_informed:
-            due += self._dealings.due(self._store.world(now), now)
+            due += self._dealings.due(known, now)
         for look in due:
             self._effects.start(look, now)
 
@@ -210,8 +213,8 @@ class Controller:
         if result.key.verb in VERBS:
             return []
         match result.value:
-            case Mail() as mail:
-                return self._watcher.mail_came(mail, reading, now)
+            case Mail() | Tidings() as said:
+                return self._watcher.heard(said, reading, world, now)
             case Found() as found:
                 self._watcher.arrived(found)
                 return []

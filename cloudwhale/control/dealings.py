@@ -17,7 +17,7 @@ from cloudwhale.model.reason import Code, Reason, Refusal
 from cloudwhale.model.rental import Rental, RentalState
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.model.world import World
-from cloudwhale.planning import boots
+from cloudwhale.planning import booting, boots
 from cloudwhale.spi.errors import (
     CloudwhaleError,
     Denied,
@@ -140,21 +140,24 @@ class Dealings:
                 note = circuits.came_up(step.rental, world.now)
                 yield from () if note is None else (note,)
             elif isinstance(step, p.Return) and step.reason.code is Code.BOOT_FAILED:
-                yield from self._not_booted(step.rental, step.reason.says, world)
+                yield from self._not_booted(step.rental, step.reason.says, made, world)
             elif isinstance(step, p.Settle) and _ended_unheard(step.rental, world):
-                says = "it ended before its agent joined"
+                far = booting.far_words(step.rental, step.rental.ended_at or world.now)
+                says = f"it ended before its agent joined{far and f'; {far}'}"
                 note = boots.noted(step.rental, Code.BOOT_FAILED, says, world.now)
                 yield from () if note is None else (note,)
-                yield from self._not_booted(step.rental, says, world)
+                yield from self._not_booted(step.rental, says, made, world)
 
-    def _not_booted(self, rental: Rental, says: str, world: World) -> Iterator[e.Event]:
+    def _not_booted(
+        self, rental: Rental, says: str, made: p.Plan, world: World
+    ) -> Iterator[e.Event]:
         """Ask for its offer no more for a while; yield what that opens, and to whom it is told."""
         self._offers.block(rental.offer, world.now)
         failed = boots.noted(rental, Code.BOOT_FAILED, says, world.now)
         if failed is not None:
             opened = self._offers.circuits.failed(failed)
             yield from opened
-            yield from told_to(rental, opened, _pending(world))
+            yield from told_to(rental, opened, _waiting(made, world))
 
     # -- what is due ---------------------------------------------------------------------------
 
@@ -190,8 +193,12 @@ def _ended_unheard(rental: Rental, world: World) -> bool:
     return was_lost and node is not None and not node.agent
 
 
-def _pending(world: World) -> list[str]:
-    return [job.id for job in world.jobs.values() if job.state is JobState.PENDING]
+def _waiting(made: p.Plan, world: World) -> list[str]:
+    """Return the jobs that wait after a plan as they did before: those that it places do not."""
+    moved = {step.job for step in made.steps if isinstance(step, p.Place | p.Park | p.GiveUp)}
+    moved |= {step.job for step in made.steps if isinstance(step, p.Drop)}
+    jobs = world.jobs.values()
+    return [one.id for one in jobs if one.state is JobState.PENDING and one.id not in moved]
 
 
 def _told_of(refused: Refusal, now: Instant) -> e.Noted:

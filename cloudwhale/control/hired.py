@@ -15,6 +15,7 @@ from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.rental import Lease, Rental, RentalState
 from cloudwhale.model.units import Instant, MicroUsd, Seconds
 from cloudwhale.model.world import World
+from cloudwhale.planning import booting
 from cloudwhale.planning.decided import events_of
 from cloudwhale.planning.leasing import STOP_AFTER_S
 from cloudwhale.planning.ledger import STOP_LAG_S
@@ -147,8 +148,17 @@ class Hired:
         for name, rental in sorted(self._rentals.items()):
             is_theirs = rental.taken is not None and rental.taken.provider == provider
             if is_theirs and rental.ended_at is None:
-                events += _listed(rental, listed.get(name), self._now)
+                found = list(_listed(rental, listed.get(name), self._now))
+                events += [*found, *self._told_of_end(rental, found)]
         return self._remembered(events)
+
+    def _told_of_end(self, rental: Rental, found: Iterable[e.Event]) -> Iterator[e.Event]:
+        """Yield to those who wait for a machine that boots that it has ended instead."""
+        if rental.state is not RentalState.BOOTING:
+            return
+        for one in found:
+            if isinstance(one, e.Noted) and one.reason.code is Code.BOOT_FAILED:
+                yield from self._told(rental, one.reason)
 
     def _remembered(self, events: Iterable[e.Event]) -> tuple[e.Event, ...]:
         found = tuple(event for event in events if not self._has_joined(event))
@@ -275,9 +285,21 @@ def _gone(rental: Rental, at: Instant, now: Instant, says: str = "") -> Iterator
     if is_lost:
         why = f": {says}" if says else ""
         says = f"{rental.id} was taken away by its provider, or has ended{why}"
-        yield _noted(rental, says, now)
+        yield _unbooted(rental, says, now)
     state = RentalState.LOST if is_lost else RentalState.DRAINING
     yield e.RentalChanged(at=now, rental=rental.but(state=state, ended_at=at))
+
+
+def _unbooted(rental: Rental, says: str, now: Instant) -> e.Noted:
+    """Return the note of a machine's end; while it booted that tells how far it was."""
+    far = booting.far_words(rental, now)
+    if rental.state is not RentalState.BOOTING or not far:
+        return _noted(rental, says, now)
+    reason = Reason(
+        code=Code.BOOT_FAILED, says=f"{says}, while it booted: {far}",
+        change=booting.remedy(rental),
+    )  # fmt: skip
+    return e.Noted(at=now, subject=rental.id, reason=reason)
 
 
 def _settled(rental: Rental, now: Instant) -> Iterable[e.Event]:

@@ -8,16 +8,20 @@ import traceback
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cloudwhale.clock import lasted, pause, real
 from cloudwhale.control import desk as desks
+from cloudwhale.control.bundle_delivery import Delivery
 from cloudwhale.control.controller import Chosen, Controller, Parts
 from cloudwhale.control.effects import ThreadedEffects
-from cloudwhale.control.executor import Executor, Where
-from cloudwhale.control.inboxes import OVER_HTTP, at_speed
+from cloudwhale.control.executor import Executor
+from cloudwhale.control.hiring import Where
+from cloudwhale.control.inboxes import BOOTS_OVER_HTTP, OVER_HTTP, at_speed
 from cloudwhale.control.installation import installation
 from cloudwhale.control.store.opening import lock_for
 from cloudwhale.control.supply import limits_of
+from cloudwhale.control.surrounding import boots
 from cloudwhale.control.sweeping import Sweeping
 from cloudwhale.control.this_host import leave_out_this_host
 from cloudwhale.control.timeline import Timeline
@@ -28,6 +32,9 @@ from cloudwhale.settings import Settings
 from cloudwhale.spi.errors import CloudwhaleError, Fenced, StoreUnusable
 from cloudwhale.spi.provider import LaunchRequest, Provider
 from cloudwhale.spi.store import Store
+
+if TYPE_CHECKING:
+    from cloudwhale.control.bundle import Bundle
 
 
 class Unexpected(CloudwhaleError):
@@ -202,10 +209,11 @@ def _controller(
     settings, now = desk.settings, desk.clock.now()
     epoch = desk.store.new_epoch(desks.node_name(settings), now)
     leave_out_this_host(desk)
-    where = Where(desks.mailbox_url(settings), str(settings.home), desk.clock)
+    where = Where(desks.mailbox_url(settings), str(settings.home), desk.clock, _archive(desk))
     over_http = None if desk.objects.folder is not None else at_speed(OVER_HTTP, lasted(1.0))
     pace = Pace(
         inboxes=over_http,
+        boots=at_speed(BOOTS_OVER_HTTP, lasted(1.0)),
         list_every_s=max(LIST_EVERY_S, lasted(1.0)),
         list_again_s=max(LIST_AGAIN_S, lasted(0.5)),
     )
@@ -224,6 +232,19 @@ def _controller(
         desks.node_name(settings), wait=settings.wait, rent=settings.rent,
     )  # fmt: skip
     return Controller(parts, chosen, epoch)
+
+
+def _archive(desk: desks.Desk) -> Delivery | None:
+    """Return who gives machines their agent; None where they are processes of this host."""
+    if not boots(desk.settings):
+        return None
+
+    def make() -> "Bundle":
+        from cloudwhale.control.bundle import made
+
+        return made(say=log.info)
+
+    return Delivery(desk.objects, make)
 
 
 def _newest_at(store: Store) -> Instant:

@@ -28,6 +28,9 @@ class Cadence:
 OVER_HTTP = Cadence(every_s=1.0, apart_s=0.05, awaited_every_s=0.25)
 """100 nodes are read every 5 s, 20 a second; one that is awaited four times a second."""
 
+BOOTS_OVER_HTTP = Cadence(every_s=2.0, apart_s=0.05)
+"""What machines tell of their boots: 40 are asked every 2 s, more so that it is 20 a second."""
+
 
 def at_speed(cadence: Cadence, speed: float) -> Cadence:
     """Return a cadence for a time that goes faster: what asks and answers does not."""

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from cloudwhale.control.arrivals import LOOK_EVERY_S as FIND_EVERY_S
 from cloudwhale.control.arrivals import Arrivals, Found
+from cloudwhale.control.boots import PACE as BOOTS_PACE
+from cloudwhale.control.boots import Boots, Tidings
 from cloudwhale.control.clocks import Clocks
 from cloudwhale.control.effects import Effect, Key
 from cloudwhale.control.inboxes import Cadence, Inboxes
@@ -45,6 +47,8 @@ class Pace:
     """The same, while one of them is on its way back."""
     inboxes: Cadence | None = None
     """How often inboxes are read, where that depends on who is awaited; None: `read_every_s`."""
+    boots: Cadence = BOOTS_PACE
+    """How often machines that boot are asked how far they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,7 @@ class Watcher:
         self._objects = objects
         self._pace = pace
         self.offers = Offers(providers, pace.ask_every_s)
+        self.boots = Boots(objects, pace.boots)
         self._arrivals = Arrivals(objects, pace.find_every_s)
         self._missing = Missing()
         self._clocks = Clocks(skew_s)
@@ -178,7 +183,8 @@ class Watcher:
     def next_look_at(self) -> Instant | None:
         """Return when the next look is due."""
         looks = [at + self._look_every_s(name) for name, at in self._looked_at.items()]
-        times = [self._inboxes.next_at(), self.offers.next_look_at(), *looks]
+        boots_at = self.boots.next_look_at()
+        times = [self._inboxes.next_at(), self.offers.next_look_at(), boots_at, *looks]
         return min((at for at in times if at is not None), default=None)
 
     def _look_every_s(self, provider: str) -> Seconds:
@@ -221,6 +227,14 @@ class Watcher:
     def failed(self, key: Key) -> None:
         """Note that a look could not be made: silence does not count, and nobody waits for it."""
         self._unseen.discard(key)
+
+    def heard(
+        self, said: Mail | Tidings, reading: Reading, world: World, now: Instant
+    ) -> Iterable[e.Event]:
+        """Return the events of what an agent said, or a machine that boots."""
+        if isinstance(said, Tidings):
+            return self.boots.came(said, world, now)
+        return self.mail_came(said, reading, now)
 
     def mail_came(self, mail: Mail, reading: Reading, now: Instant) -> Sequence[e.Event]:
         """Return the events of some documents; reading the same mail twice gives nothing."""

@@ -276,6 +276,23 @@ class StoreUsed(Happened):
     use: StoreUse
 
 
+class BootTold(Happened):
+    """A rented machine has told how far its first boot is; read under a number, folded once."""
+
+    kind: Literal["boot-told"] = "boot-told"
+    rental: str
+    number: int
+    """Of the document, from 1 on."""
+    phase: str
+    state: Literal["begun", "done", "failed", "unreadable"]
+    """`unreadable`: what lies under that number says nothing that anybody understands."""
+    since: Instant
+    """Since when it is so, as near as can be told without trusting the machine's clock."""
+    took_s: Seconds | None = None
+    """How long the phase took, by the machine; None: it goes on, or nobody has said."""
+    says: str = ""
+
+
 # -- money -----------------------------------------------------------------------------------
 
 
@@ -371,6 +388,7 @@ Event = Annotated[
     | NodeRemoved
     | Read
     | StoreUsed
+    | BootTold
     | RentalChanged
     | BudgetSet
     | RunBudgetSet

@@ -1,9 +1,10 @@
 """A rented machine from reservation to return, and the lease that bounds it."""
 
 from enum import StrEnum
+from typing import Literal
 
 from cloudwhale.model.offer import Offer
-from cloudwhale.model.units import Instant, MicroUsd
+from cloudwhale.model.units import Instant, MicroUsd, Seconds
 from cloudwhale.model.value import Value
 
 
@@ -44,6 +45,33 @@ class Renewal(Value):
     """On top of what the lease that holds has reserved; it is in the rental's sum already."""
     projects: dict[str, MicroUsd] = {}
     """The same for its projects, by account; in the rental's sums already."""
+
+
+class Boot(Value):
+    """How far the first boot of a machine is, as far as the machine itself has told it."""
+
+    read: int = 0
+    """Number of the newest document of it that was read."""
+    phase: str = ""
+    """What was told of last; empty: nothing yet."""
+    state: Literal["", "begun", "done", "failed"] = ""
+    """How that is; `failed` is the end of a boot."""
+    since: Instant = 0.0
+    """Since when it is so, by the controller's clock."""
+    says: str = ""
+    """What the machine said of it."""
+    took_s: dict[str, Seconds] = {}
+    """How long each phase took that is over, in their order."""
+
+    @property
+    def under_way(self) -> str:
+        """Return the phase that goes on; empty between two, and before the first."""
+        return self.phase if self.state == "begun" else ""
+
+    @property
+    def has_failed(self) -> bool:
+        """Say whether the machine itself has said that it will not come up."""
+        return self.state == "failed"
 
 
 class Rental(Value):
@@ -94,6 +122,8 @@ class Rental(Value):
     """Id of that job."""
     held_s: dict[str, float] = {}
     """Seconds that each job has held a place there, times the part of the machine that it took."""
+    boot: Boot = Boot()
+    """As it stays once its agent has joined, or it goes back."""
 
 
 ON_ITS_WAY = frozenset({RentalState.RESERVED, RentalState.REQUESTED, RentalState.BOOTING})

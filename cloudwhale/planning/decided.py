@@ -64,11 +64,7 @@ def _of_rental(
             yield e.Reserved(at=at, payer=payer, rental=name, amount=added, projects=beside)
             yield e.RentalChanged(at=at, rental=rental)
         case p.Return() if node is not None:
-            yield e.RentalChanged(at=at, rental=rental)
-            yield e.NodeDrained(at=at, node=node)
-            if step.reason.code is Code.BOOT_FAILED:
-                note = boots.noted(rental, Code.BOOT_FAILED, step.reason.says, at)
-                yield from () if note is None else (note,)
+            yield from _returned(step, node, at)
         case p.Settle():
             for job, amount in step.charges.items():
                 project = rental.jobs.get(job, "default")
@@ -84,6 +80,16 @@ def _of_rental(
                 yield e.NodeRemoved(at=at, node=node)
         case _:
             yield e.RentalChanged(at=at, rental=rental)
+
+
+def _returned(step: p.Return, node: str, at: Instant) -> Iterator[e.Event]:
+    rental, is_not_up = step.rental, step.reason.code is Code.BOOT_FAILED
+    if is_not_up:
+        yield e.Noted(at=at, subject=rental.id, reason=step.reason)
+    yield e.RentalChanged(at=at, rental=rental)
+    yield e.NodeDrained(at=at, node=node)
+    note = boots.noted(rental, Code.BOOT_FAILED, step.reason.says, at) if is_not_up else None
+    yield from () if note is None else (note,)
 
 
 def _plain(step: p.Step, at: Instant) -> e.Event:

@@ -8,9 +8,9 @@ from cloudwhale.model.job import Job, JobState, Placement
 from cloudwhale.model.node import NodeState
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.rental import ON_ITS_WAY, Renewal, Rental, RentalState
-from cloudwhale.model.units import Instant, MicroUsd, Seconds, usd
+from cloudwhale.model.units import Instant, MicroUsd, Seconds
 from cloudwhale.model.world import World
-from cloudwhale.planning import projects
+from cloudwhale.planning import booting, projects
 from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.fit import fit
 from cloudwhale.planning.homing import goes_home
@@ -22,7 +22,7 @@ from cloudwhale.planning.leasing import (
     tenants,
 )
 from cloudwhale.planning.ledger import LEAST_CHARGE_S
-from cloudwhale.planning.lengthening import longest
+from cloudwhale.planning.lengthening import longest, renewed
 from cloudwhale.planning.needs import spec_of
 from cloudwhale.planning.queue import earliest
 from cloudwhale.planning.settling import settled
@@ -30,7 +30,7 @@ from cloudwhale.planning.speeds import run_s
 from cloudwhale.planning.telling import telling
 
 RENEWS_BEFORE_S: Seconds = 60.0  # an extension is asked for so long before the landing begins
-BOOTS_WITHIN_S: Seconds = 300.0  # on top of twice what its offer says: then it counts as failed
+COMES_OR_IS = frozenset({*ON_ITS_WAY, RentalState.READY})
 LATE_START = 0.5  # of its own length that a job waits behind others beyond what was planned
 LATE_START_S: Seconds = 600.0
 
@@ -142,7 +142,7 @@ class _Keeping:
 
     def _expected(self) -> list[Job]:
         rental = self.rental
-        if rental.ended_at is not None or rental.state not in {*ON_ITS_WAY, RentalState.READY}:
+        if rental.ended_at is not None or rental.state not in COMES_OR_IS:
             return []
         is_ready = rental.state is RentalState.READY
         jobs = (self.world.jobs.get(name) for name in rental.jobs)
@@ -191,18 +191,29 @@ class _Keeping:
             # for anew before.
             self.expected = coming
             return
-        if not self.expected:
+        failed, late_at = booting.not_up(rental, self.now), booting.late_at(rental)
+        if rental.boot.has_failed:
+            yield from self._not_up(failed)
+        elif not self.expected:
             yield self._return(Code.RETURNED, "nobody waits for it any more")
-            return
-        boot_s = 0.0 if rental.taken is None else rental.taken.boot_s
-        began_at = rental.reserved_at if rental.requested_at is None else rental.requested_at
-        late_at = began_at + 2 * boot_s + BOOTS_WITHIN_S
-        if self.now >= late_at:
-            waited_s = self.now - began_at
-            says = f"its agent has not joined for {waited_s:.0f} s; its offer says {boot_s:g} s"
-            yield self._return(Code.BOOT_FAILED, says)
+        elif failed:
+            yield from self._not_up(failed)
         else:
             self.look_again_at = late_at
+
+    def _not_up(self, says: str) -> Iterator[p.Step]:
+        """Give a machine back that does not come up, and tell those who wait for no other."""
+        reason = Reason(
+            code=Code.BOOT_FAILED,
+            says=f"{self.rental.id} is given back: {says}",
+            change=booting.remedy(self.rental),
+        )
+        yield p.Return(rental=self.rental.but(state=RentalState.DRAINING), reason=reason)
+        others = [one for one in self.world.rentals.values() if one.id != self.rental.id]
+        for job in self.expected:
+            is_elsewhere = any(job.id in one.jobs for one in others if one.state in COMES_OR_IS)
+            if not is_elsewhere:
+                yield p.Explain(job=job.id, reason=reason)
 
     # -- ready -------------------------------------------------------------------------------
 
@@ -321,7 +332,7 @@ class _Keeping:
             return None
         more = {self.rental.payer: found.reserved, **found.projects}
         self.paid |= projects.with_more(self.paid, more)
-        return _renew(self.rental, found)
+        return renewed(self.rental, found)
 
     def _longest(self, jobs: Sequence[Job]) -> Renewal | None:
         """Return the longest lease for jobs that are there or to come; None: no longer one."""
@@ -371,20 +382,6 @@ class _Keeping:
             )
         if not self.here:
             yield settled(self.rental)
-
-
-def _renew(rental: Rental, renewal: Renewal) -> p.Renew:
-    reserved = MicroUsd(rental.reserved + renewal.reserved)
-    longer_s = renewal.lease.away_until - rental.lease.away_until
-    says = (
-        f"{rental.id} is needed for longer: {longer_s:.0f} s more, "
-        f"{usd(renewal.reserved)} USD more are set aside"
-    )
-    beside = projects.with_more(rental.projects, renewal.projects)
-    return p.Renew(
-        rental=rental.but(renewal=renewal, reserved=reserved, projects=beside),
-        reason=Reason(code=Code.RENTED, says=says),
-    )
 
 
 def _placed(job: Job, place: Placement, rental: Rental) -> p.Place:

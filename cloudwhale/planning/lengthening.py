@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 
+from cloudwhale.model import plan as p
 from cloudwhale.model.job import Job
 from cloudwhale.model.offer import Offer
+from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.rental import Lease, Renewal, Rental
 from cloudwhale.model.terms import WATCHED_S
-from cloudwhale.model.units import NOTHING, MicroUsd, Seconds
+from cloudwhale.model.units import NOTHING, MicroUsd, Seconds, usd
 from cloudwhale.model.world import World
 from cloudwhale.planning import ledger, projects
 from cloudwhale.planning.leasing import (
@@ -105,4 +107,19 @@ def _longer(lease: Lease, seconds: Seconds, world: World) -> Lease:
         watched_until=world.now + WATCHED_S,
         away_until=until,
         stop_at=lease.stop_at + seconds - 1.0,
+    )
+
+
+def renewed(rental: Rental, renewal: Renewal) -> p.Renew:
+    """Return the step that sets the money for a longer lease aside and asks for it."""
+    reserved = MicroUsd(rental.reserved + renewal.reserved)
+    longer_s = renewal.lease.away_until - rental.lease.away_until
+    says = (
+        f"{rental.id} is needed for longer: {longer_s:.0f} s more, "
+        f"{usd(renewal.reserved)} USD more are set aside"
+    )
+    beside = projects.with_more(rental.projects, renewal.projects)
+    return p.Renew(
+        rental=rental.but(renewal=renewal, reserved=reserved, projects=beside),
+        reason=Reason(code=Code.RENTED, says=says),
     )

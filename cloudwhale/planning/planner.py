@@ -155,9 +155,12 @@ def _refused(found: Matched) -> Iterator[p.Explain]:
             yield p.Explain(job=job.id, reason=reason)
 
 
+NOT_HAD = frozenset({Code.NO_CAPACITY, Code.QUOTA, Code.BOOT_FAILED, Code.CIRCUIT_OPEN})
+
+
 def _waits_for_supply(job: Job) -> bool:
     """Say whether a job was told that what it was to be rented cannot be had at the moment."""
-    return job.reason is not None and job.reason.code in (Code.NO_CAPACITY, Code.QUOTA)
+    return job.reason is not None and job.reason.code in NOT_HAD
 
 
 def _with_prices(found: Matched, world: World, durations: Durations, stock: Stock) -> Matched:

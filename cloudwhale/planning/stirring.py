@@ -33,12 +33,19 @@ GONE: tuple[type[e.Event], ...] = (
 )
 
 
+def _is_quiet(event: e.Event) -> bool:
+    """Say whether an event changes nothing that a round looks at: a boot goes on as it should."""
+    if isinstance(event, e.BootTold):
+        return event.state != "failed"
+    return isinstance(event, QUIET)
+
+
 def stir(events: Iterable[e.Event], world: World, policies: Policies) -> bool:
     """Say whether a round has to be made, as these came since the last; asked at every change.
 
     What is due at a time is asked for apart: see `judged_at`.
     """
-    heard = [event for event in events if not isinstance(event, QUIET)]
+    heard = [event for event in events if not _is_quiet(event)]
     if not all(isinstance(event, (*PROGRESS, *GONE)) for event in heard):
         return True
     decides = any(isinstance(event, GONE) for event in heard) or _progress_decides(policies)

@@ -29,7 +29,7 @@ from cloudwhale.control.host import ControllerHost  # noqa: F401
 from cloudwhale.control.store.sql import SqlStore
 from cloudwhale.mailbox.objects import StoreObjects
 from cloudwhale.model import event as e
-from cloudwhale.planning import keeping
+from cloudwhale.planning import booting
 from cloudwhale_providers.aws.clients import Clients
 from cloudwhale_providers.aws.provider import AwsProvider  # noqa: F401
 from cloudwhale_providers.sandbox import box
@@ -206,7 +206,7 @@ def run(errand: Errand) -> None:
     parts = urlsplit(box.MAILBOX)
     box.MAILBOX = f"{parts.scheme}://{parts.netloc}/{errand['mailbox']}"
     if errand["boots_within_s"]:
-        keeping.BOOTS_WITHIN_S = errand["boots_within_s"]
+        booting.BOOTS_WITHIN_S = errand["boots_within_s"]
     lay(Fuse(errand["deeds"], errand["point"], errand["when"]))
     sys.argv[1:] = errand["words"]
     code = 0

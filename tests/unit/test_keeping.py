@@ -54,8 +54,10 @@ def test_a_machine_that_boots_is_waited_for_until_it_is_late() -> None:
     of = world(BOOTING, job(), node=NodeState.EXPECTED, now=339.0)
     assert kinds(of) == [] and kept(of).look_again_at == 340.0
     late = world(BOOTING, job(), node=NodeState.EXPECTED, now=340.0)
-    (step,) = kept(late).steps
+    step, told = kept(late).steps
     assert isinstance(step, p.Return) and step.reason.code is Code.BOOT_FAILED
+    assert isinstance(told, p.Explain) and told.job == "j" and told.reason == step.reason
+    assert "its agent has not joined for 340 s; its offer says 20 s" in step.reason.says
     checked(late)
 
 

@@ -12,7 +12,7 @@ from cloudwhale.model.rental import Rental, RentalState
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import Instant, MicroUsd, Seconds
 from cloudwhale.model.world import Account, Use
-from cloudwhale.planning import cached, kept, ledger, lifecycle, occupying, payers, use
+from cloudwhale.planning import booting, cached, kept, ledger, lifecycle, occupying, payers, use
 from cloudwhale.spi.errors import IllegalTransition
 
 Family = tuple[str, str]
@@ -131,8 +131,8 @@ class Draft:
                 self._fold_node(event)
             case e.RunOpened():
                 self._open(seq, event)
-            case e.RentalChanged():
-                self._rent(event)
+            case e.RentalChanged() | e.BootTold():
+                self._fold_rental(event)
             case e.BudgetSet() | e.RunBudgetSet():
                 self._bound(event)
             case e.Reserved() | e.Charged() | e.Released():
@@ -279,13 +279,27 @@ class Draft:
         whose = payers.project_and_month(payer)
         return payers.opened(payer, None if whose is None else self.budgets.get(whose[0]))
 
-    def _rent(self, event: e.RentalChanged) -> None:
+    def _fold_rental(self, event: e.RentalChanged | e.BootTold) -> None:
+        if isinstance(event, e.BootTold):
+            self._boot(event)
+            return
         old = self.rentals.get(event.rental.id)
         new = lifecycle.moved(old, event.rental)
         # Who decides or reports what becomes of a machine may not know yet who has left it.
         if old is not None:
             new = kept.still_kept(old, new.but(held_s=old.held_s))
+            new = booting.moved(old, new, event.at)
         self.rentals.put(new.id, new)
+
+    def _boot(self, event: e.BootTold) -> None:
+        """Take in how far a boot is; nothing once the machine's agent is there, or it goes back."""
+        rental = self.rentals.get(event.rental)
+        if rental is None:
+            raise IllegalTransition(f"nobody knows rental {event.rental}")
+        node = None if rental.node is None else self.nodes.get(rental.node)
+        new = booting.told(rental, node, event)
+        if new is not rental:
+            self.rentals.put(new.id, new)
 
     # -- nodes ---------------------------------------------------------------------------
 
@@ -367,26 +381,3 @@ def payments(event: e.Reserved | e.Charged | e.Released) -> dict[str, MicroUsd]:
     else:
         also = event.projects
     return {event.payer: event.amount, **also}
-
-
-def subject(event: e.Event) -> str:
-    """Return the job, node, run, rental or project (as a budget's) that an event is of."""
-    match event:
-        case e.BudgetSet():
-            return f"{payers.PREFIX}{event.budget.project}"
-        case e.RunBudgetSet():
-            return event.run
-        case e.OfJob():
-            return event.job
-        case e.RunOpened():
-            return event.run.id
-        case e.NodeJoined():
-            return event.node.id
-        case e.OfNode() | e.Read() | e.StoreUsed():
-            return event.node
-        case e.Noted():
-            return event.subject
-        case e.RentalChanged():
-            return event.rental.id
-        case e.Reserved() | e.Charged() | e.Released():
-            return event.rental

@@ -4,9 +4,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from cloudwhale.control.store.admission import admit, stale
-from cloudwhale.control.store.folding import Draft, subject
+from cloudwhale.control.store.folding import Draft
 from cloudwhale.control.store.rounds import decision_of, jobs_of
 from cloudwhale.control.store.state import Archive, State, world_after
+from cloudwhale.control.store.subjects import subject
 from cloudwhale.model.event import Charged, Event
 from cloudwhale.model.job import Job, JobState
 from cloudwhale.model.node import Node, NodeState

@@ -7,8 +7,9 @@ from sqlalchemy import Connection, Insert, Table, Update, bindparam, delete, ins
 
 from cloudwhale.control.store import tables as t
 from cloudwhale.control.store.bodies import body, family_times, packed
-from cloudwhale.control.store.folding import Changes, Draft, Family, subject
+from cloudwhale.control.store.folding import Changes, Draft, Family
 from cloudwhale.control.store.rounds import jobs_of
+from cloudwhale.control.store.subjects import subject
 from cloudwhale.model.event import Charged, Event
 from cloudwhale.model.job import Job
 from cloudwhale.model.plan import Round

@@ -1,0 +1,27 @@
+"""What an event is of: under that name its story is found."""
+
+from cloudwhale.model import event as e
+from cloudwhale.planning import payers
+
+
+def subject(event: e.Event) -> str:
+    """Return the job, node, run, rental or project (as a budget's) that an event is of."""
+    match event:
+        case e.BudgetSet():
+            return f"{payers.PREFIX}{event.budget.project}"
+        case e.RunBudgetSet():
+            return event.run
+        case e.OfJob():
+            return event.job
+        case e.RunOpened():
+            return event.run.id
+        case e.NodeJoined():
+            return event.node.id
+        case e.OfNode() | e.Read() | e.StoreUsed():
+            return event.node
+        case e.Noted():
+            return event.subject
+        case e.RentalChanged():
+            return event.rental.id
+        case e.Reserved() | e.Charged() | e.Released() | e.BootTold():
+            return event.rental
