@@ -11,18 +11,20 @@ from pathlib import Path
 from typing import Any
 
 from aws_models import check_answer
+from obstore.store import S3Store
 
 from cloudwhale.model.units import Instant
 from cloudwhale.simulation.clock import SteppedClock
 from cloudwhale_providers.sandbox.endpoint import (
     Capacity,
+    Credentials,
     Endpoint,
     Refusal,
     Weather,
     Which,
 )
 from cloudwhale_providers.sandbox.endpoint.account import image_id
-from cloudwhale_providers.sandbox.names import ACCESS_KEY, SECRET_KEY
+from cloudwhale_providers.sandbox.names import ACCESS_KEY, BUCKET, SECRET_KEY
 
 NOON: Instant = 1_800_000_000.0
 REGION = "us-east-1"
@@ -71,6 +73,20 @@ class Box:
                 ),
             )
         return self._clients[known]
+
+    def store(self, keys: Credentials | None = None, prefix: str = "") -> S3Store:
+        """Return the mailbox's client, as the box's user or by a machine's keys."""
+        token = {} if keys is None else {"session_token": keys.token}
+        return S3Store(
+            BUCKET,
+            prefix=prefix or None,
+            endpoint=self.endpoint.url,
+            access_key_id=ACCESS_KEY if keys is None else keys.access_key,
+            secret_access_key=SECRET_KEY if keys is None else keys.secret_key,
+            region=REGION,
+            client_options={"allow_http": True},
+            **token,
+        )
 
     def ask(self, service: str, verb: str, region: str = REGION, **words: Any) -> dict[str, Any]:
         """Return an answer, which botocore's model of the service knows."""

@@ -65,7 +65,7 @@ def rate(do: Callable[[int], object], times: int) -> float:
 def of_store(url: str, server: psutil.Process) -> dict[str, float]:
     """Return the figures of the store."""
     store = S3Store(
-        "cloudwhale-sandbox", endpoint=url, access_key_id="a", secret_access_key="b",
+        "cloudwhale-sandbox", endpoint=url, access_key_id=ACCESS_KEY, secret_access_key=SECRET_KEY,
         region=REGION, client_options={"allow_http": True},
     )  # fmt: skip
 

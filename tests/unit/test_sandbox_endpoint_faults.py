@@ -5,9 +5,11 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from datetime import timedelta
 from importlib import import_module
 from typing import Any
 
+import obstore
 import pytest
 from boxed import (
     IMAGE,
@@ -261,7 +263,9 @@ def test_half_an_object_is_not_kept(box: Box) -> None:
 def test_a_client_that_asks_whether_it_may_send_is_answered_at_once(box: Box) -> None:
     host, port = box.endpoint.url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=30.0) as link:
-        head = f"PUT /{BUCKET}/may HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n"
+        url = obstore.sign(box.store(), "PUT", "may", timedelta(minutes=5))
+        target = url.removeprefix(box.endpoint.url)
+        head = f"PUT {target} HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Length: 2\r\n"
         link.sendall(head.encode() + b"Expect: 100-continue\r\n\r\n")
         assert link.recv(1000).startswith(b"HTTP/1.1 100")
         link.sendall(b"ok")

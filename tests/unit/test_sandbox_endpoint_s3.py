@@ -14,6 +14,7 @@ from obstore.store import S3Store
 from cloudwhale_providers.sandbox.endpoint import Weather
 from cloudwhale_providers.sandbox.endpoint.objects import New, Objects
 from cloudwhale_providers.sandbox.endpoint.refused import Refused
+from cloudwhale_providers.sandbox.names import ACCESS_KEY, SECRET_KEY
 
 BUCKET = "cloudwhale-sandbox"
 MIB = 1024 * 1024
@@ -33,8 +34,8 @@ def store(box: Box) -> S3Store:
         BUCKET,
         prefix="store",
         endpoint=box.endpoint.url,
-        access_key_id="any",
-        secret_access_key="any",
+        access_key_id=ACCESS_KEY,
+        secret_access_key=SECRET_KEY,
         region=REGION,
         client_options={"allow_http": True},
     )

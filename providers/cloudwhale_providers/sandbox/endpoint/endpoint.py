@@ -11,6 +11,7 @@ from cloudwhale.model.units import Instant, MicroUsd, Seconds
 from cloudwhale.spi.clock import Clock
 from cloudwhale.spi.prices import Market
 from cloudwhale_providers.sandbox.endpoint import s3_api, schedules
+from cloudwhale_providers.sandbox.endpoint.callers import Callers, Credentials
 from cloudwhale_providers.sandbox.endpoint.cloud import Services
 from cloudwhale_providers.sandbox.endpoint.estate import ITSELF, Record
 from cloudwhale_providers.sandbox.endpoint.faults import Fault, Faults, Kind
@@ -18,7 +19,7 @@ from cloudwhale_providers.sandbox.endpoint.machines import Instance
 from cloudwhale_providers.sandbox.endpoint.messages import Answer, Asked
 from cloudwhale_providers.sandbox.endpoint.moto_cloud import check_installed, moto_time
 from cloudwhale_providers.sandbox.endpoint.objects import Objects
-from cloudwhale_providers.sandbox.endpoint.refused import REFUSED_KEYS, Refused, written
+from cloudwhale_providers.sandbox.endpoint.refused import Refused, written
 from cloudwhale_providers.sandbox.endpoint.s3_api import S3
 from cloudwhale_providers.sandbox.endpoint.weather_values import NOTICE_S, Weather
 from cloudwhale_providers.sandbox.endpoint.web import Server
@@ -82,10 +83,11 @@ class Endpoint:
     def _open(self, opened: ExitStack) -> None:
         opened.enter_context(moto_time(self._clock.now))
         self._services = Services(self._weather, self._clock.now)
+        estate, weather = self._services.estate, self._weather
+        self._callers = Callers(estate.role_of, self._clock.now, weather.access_key)
         self._objects = Objects(self._folder)
         self._objects.make(BUCKET, REGIONS[0], self._clock.now())
-        self._s3 = S3(self._objects, self._clock.now, self._weather.foreign_buckets)
-        weather = self._weather
+        self._s3 = S3(self._objects, self._clock.now, weather.foreign_buckets)
         self._faults = Faults(weather.seed, weather.fault_share, weather.throttle_share)
         self._server = Server(self._answer, self._port)
         opened.callback(_started("sandbox-endpoint", self._server.serve_forever).join)
@@ -136,6 +138,13 @@ class Endpoint:
             self._services.advance(self._clock.now())
             record = self._services.estate.get(name)
             return None if record is None else _newest(record)
+
+    def credentials_of(self, name: str) -> Credentials | None:
+        """Return an instance's temporary keys, renewed in time; None: it has no role, or ended.
+
+        With them it may ask for what the policy of its role allows, for as long as it runs.
+        """
+        return self._callers.credentials_of(name)
 
     def end(self, name: str, code: str = ITSELF) -> None:
         """End an instance: it has shut down by itself, or what the code says; none is fine."""
@@ -190,12 +199,10 @@ class Endpoint:
 
     def _answer(self, asked: Asked) -> Answer | None:
         self._was_asked = True
-        key, _, service = asked.signed
-        service = service or "s3"
+        service = asked.signed[2] or ("ec2" if asked.form else "s3")
         is_s3 = service == "s3"
         try:
-            if key and self._weather.access_key not in ("", key):
-                raise REFUSED_KEYS.get(service, REFUSED_KEYS[""])
+            self._callers.who(service, asked)
             action = ACTIONS.get(service, _action)(asked)
             return self._faults.met(service, action, lambda: self._done(service, asked))
         except Refused as refused:

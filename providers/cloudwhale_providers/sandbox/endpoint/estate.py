@@ -71,6 +71,16 @@ class Estate:
         """Return an instance; None when there is none, or none is found yet."""
         return self._records.get(machine)
 
+    def role_of(self, machine: str) -> str | None:
+        """Return what the role of an instance is called; None: it has none, or has ended.
+
+        Any thread may ask: it is one look.
+        """
+        record = self._records.get(machine)
+        if record is None or not record.is_live:
+            return None
+        return record.instance.profile.rpartition("/")[2] or None
+
     def next_at(self) -> Instant | None:
         """Return when something happens next, as far as is known."""
         return self._due[0][0] if self._due else None

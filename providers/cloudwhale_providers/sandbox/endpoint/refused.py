@@ -49,6 +49,37 @@ REFUSED_KEYS = {
 }
 """How services say that they do not know an access key."""
 
+_NO_TOKEN = "Request is missing Authentication Token"
+UNSIGNED = {
+    "ec2": REFUSED_KEYS["ec2"],
+    "s3": Refused("AccessDenied", "Access Denied", 403),
+    "": Refused("MissingAuthenticationToken", _NO_TOKEN, 403),
+}
+"""How services say that nobody has signed."""
+
+_UNLIKE = (
+    "The request signature we calculated does not match the signature you provided. Check your "
+    "key and signing method."
+)
+UNLIKE = {
+    "ec2": REFUSED_KEYS["ec2"],
+    "s3": Refused("SignatureDoesNotMatch", _UNLIKE, 403),
+    "iam": Refused("SignatureDoesNotMatch", _UNLIKE, 403),
+    "sts": Refused("SignatureDoesNotMatch", _UNLIKE, 403),
+    "": Refused("InvalidSignatureException", _UNLIKE, 403),
+}
+"""How services say that it was not signed with the secret key of its access key."""
+
+_EXPIRED = "The security token included in the request is expired"
+EXPIRED = {
+    "ec2": Refused("RequestExpired", "Request has expired.", 400),
+    "s3": Refused("ExpiredToken", "The provided token has expired.", 400),
+    "iam": Refused("ExpiredToken", _EXPIRED, 403),
+    "sts": Refused("ExpiredToken", _EXPIRED, 403),
+    "": Refused("ExpiredTokenException", _EXPIRED, 400),
+}
+"""How services say that temporary keys have run out."""
+
 
 def throttled(service: str) -> Refused:
     """Return how a service refuses what comes too often."""

@@ -8,6 +8,7 @@ from urllib.parse import unquote
 from xml.sax.saxutils import escape
 
 from cloudwhale.model.units import Instant
+from cloudwhale_providers.sandbox.endpoint import s3_told
 from cloudwhale_providers.sandbox.endpoint.messages import Answer, Asked
 from cloudwhale_providers.sandbox.endpoint.objects import New, Objects, Stored
 from cloudwhale_providers.sandbox.endpoint.refused import Refused
@@ -41,6 +42,7 @@ class S3:
         self.objects = objects
         self._now = now
         self._foreign = foreign
+        self._told_of = s3_told.Told()
         self.requests: Counter[tuple[str, str]] = Counter()
         """How many there were, by method (`LIST` too) and folder of the key."""
 
@@ -82,6 +84,8 @@ class S3:
         region = self.objects.bucket(bucket).region
         if (signed := asked.signed[1]) and signed != region and "location" not in query:
             return elsewhere(region)
+        if word := s3_told.word_of(asked):
+            return self._told_of.answer(asked, bucket, word)
         if asked.method == "HEAD":
             return Answer(200, {"x-amz-bucket-region": region})
         if asked.method == "DELETE" and not query:
@@ -223,6 +227,8 @@ def action_of(asked: Asked) -> str:
             method, "AbortMultipartUpload"
         )
     if not key:
+        if word := s3_told.word_of(asked):
+            return s3_told.action_of(asked, word)
         return {"GET": "ListObjects", "HEAD": "HeadBucket", "POST": "DeleteObjects"}.get(
             method, f"{method.title()}Bucket"
         )

@@ -134,7 +134,7 @@ class Weather:
     foreign_buckets: frozenset[str] = frozenset()
     """Buckets of other accounts."""
     access_key: str = ""
-    """The only one whose calls are answered; empty: every one."""
+    """The account's own, in place of the one that is given out; empty: that one."""
     throttle_share: float = 0.0
     """Part of the calls, S3 apart, that are refused as too many."""
     fault_share: float = 0.0
