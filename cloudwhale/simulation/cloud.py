@@ -12,9 +12,10 @@ from cloudwhale.agent.tenure import begun
 from cloudwhale.mailbox.objects import Objects
 from cloudwhale.model.offer import Offer
 from cloudwhale.model.units import Instant, MicroUsd, Seconds
+from cloudwhale.simulation.booting import Booting, BootPlan
 from cloudwhale.simulation.machines import Habits, Programs, SimulatedMachine
 from cloudwhale.spi.errors import Denied, NoCapacity, PriceMoved
-from cloudwhale.spi.provider import Check, LaunchRequest, Leftover, Machine, Stop
+from cloudwhale.spi.provider import Amends, Check, LaunchRequest, Leftover, Machine, Stop
 
 T = TypeVar("T")
 
@@ -38,6 +39,8 @@ class Shelf:
     """Share of the machines that boot ten times as slowly."""
     failed_boots: float = 0.0
     """Share of the machines that never boot, and are billed none the less."""
+    boot: BootPlan | None = None
+    """What they tell of their boots, and how long these take; None: nothing, and as offered."""
 
     def price_at(self, now: Instant) -> MicroUsd | None:
         """Return the price per hour at a time; None when none is told."""
@@ -65,6 +68,8 @@ class Hired:
     """When it is preempted; infinity: never."""
     stop_at: Instant
     """When the cloud itself ends it, as it was asked to; infinity: never."""
+    boot: Booting | None = None
+    """What it tells of its boot."""
     ended_at: Instant | None = None
     is_up: bool = False
     is_scheduled: bool = False
@@ -73,7 +78,8 @@ class Hired:
     @property
     def ends_at(self) -> Instant:
         """Return when it ends if nobody ends it before."""
-        return min(self.taken_at, self.stop_at, self._barks_at)
+        gives_up_at = math.inf if self.boot is None else self.boot.ends_at
+        return min(self.taken_at, self.stop_at, self._barks_at, gives_up_at)
 
     @property
     def _barks_at(self) -> Instant:
@@ -110,6 +116,8 @@ class Hired:
             yield self.ends_at
             if not self.is_up:
                 yield self.boots_at
+            if self.boot is not None:
+                yield self.boot.next_at()
             if self.shelf.offer.notice_s > 0:
                 yield self.noticed_at
 
@@ -243,6 +251,10 @@ class SimulatedCloud:
         """Say how many offers there are."""
         return [Check(name="cloud", state="ok", says=f"simulated, {len(self._shelves)} offers")]
 
+    def amends(self, whose: Callable[[], str], allow: str = "") -> Amends:
+        """Return nothing: it has no account."""
+        return Amends()
+
     # -- in simulated time -------------------------------------------------------------------
 
     def step(self, now: Instant) -> None:
@@ -256,6 +268,8 @@ class SimulatedCloud:
                 one.machine.start_agent(now)
             if one.ended_at is None:
                 one.machine.step(now)
+            if one.ended_at is None and one.boot is not None:
+                one.boot.step(now)
             if one.machine.has_ended:
                 _end(one, now)
 
@@ -299,11 +313,14 @@ class SimulatedCloud:
     def _hired(self, request: LaunchRequest, now: Instant) -> Hired:
         shelf, price = self._had(request, now)
         drawn = random.Random(f"{request.request_id}-{self._seed}")
-        boot_s = shelf.offer.boot_s
-        if drawn.random() < shelf.slow_boots:
-            boot_s *= SLOW
+        slow = SLOW if drawn.random() < shelf.slow_boots else 1.0
+        is_up_at = now + shelf.offer.boot_s * slow
+        boot = None
+        if shelf.boot is not None:
+            boot = Booting(shelf.boot, self._objects, request.node, now, slow)
+            is_up_at = boot.joins_at
         if drawn.random() < shelf.failed_boots:
-            boot_s = math.inf
+            is_up_at = math.inf
         hazard = shelf.hazard_per_h if shelf.hazard_per_h is not None else shelf.offer.hazard_per_h
         lives_s = drawn.expovariate(hazard) * 3600.0 if hazard else math.inf
         machine = SimulatedMachine(
@@ -311,8 +328,8 @@ class SimulatedCloud:
         )
         return Hired(
             id=f"m-{len(self.hired) + 1}", request=request, shelf=shelf, machine=machine,
-            price_usd_h=price, launched_at=now, boots_at=now + boot_s, taken_at=now + lives_s,
-            stop_at=math.inf,
+            price_usd_h=price, launched_at=now, boots_at=is_up_at, taken_at=now + lives_s,
+            stop_at=math.inf, boot=boot,
         )  # fmt: skip
 
     def _had(self, request: LaunchRequest, now: Instant) -> tuple[Shelf, MicroUsd]:

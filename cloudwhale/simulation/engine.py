@@ -9,6 +9,7 @@ import simpy
 from cloudwhale.agent.state import LEASE_S
 from cloudwhale.control.controller import Chosen
 from cloudwhale.control.effects import InlineEffects
+from cloudwhale.control.inboxes import Cadence
 from cloudwhale.control.watcher import Pace
 from cloudwhale.mailbox.documents import StartOrder
 from cloudwhale.model import event as e
@@ -168,7 +169,7 @@ class Engine:
         hosts = SimulatedHosts(list(self.machines.values()), lambda: self.now)
         providers: dict[str, Provider] = {"local": hosts, **self.clouds}
         beats_s = self._habits.heartbeat_s
-        pace = Pace(beats_s, beats_s, beats_s, beats_s, beats_s, beats_s)
+        pace = Pace(beats_s, beats_s, beats_s, beats_s, beats_s, beats_s, boots=Cadence(beats_s))
         return Ground(EnvironmentClock(lambda: self.now), self._objects, providers, pace)
 
     def _begin(self) -> None:
@@ -181,6 +182,7 @@ class Engine:
         self.store.append([e.RunOpened(at=self.now, run=run), *joined])
         self._objects.ring("inbox", self._posted)
         self._objects.ring("orders", self._ordered)
+        self._objects.ring("boots", self._boots_on)
         for node, machine in self.machines.items():
             machine.start_agent(self.now)
             self._env.process(self._live(machine, self._bells[node]))
@@ -196,6 +198,11 @@ class Engine:
     def _posted(self, node: str) -> None:
         self._mail.add(node)
         self._bell.ring()
+
+    def _boots_on(self, node: str) -> None:
+        if self._raised is not None:
+            self._raised.watcher.boots.look_soon()
+            self._bell.ring()
 
     def _ordered(self, node: str) -> None:
         self._bells.get(node, self._cloud_bell).ring()
