@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from cloudwhale.control.effects import Effect, Effects, Key
-from cloudwhale.control.hiring import TELL, Hiring, LeaseTold
+from cloudwhale.control.hiring import TELL, Hiring, LeaseTold, Where
 from cloudwhale.control.orders import (
     introduce_order,
     lease_order,
@@ -24,7 +24,6 @@ from cloudwhale.model.node import Node
 from cloudwhale.model.rental import Rental
 from cloudwhale.model.units import Instant
 from cloudwhale.model.world import World
-from cloudwhale.spi.clock import Clock
 from cloudwhale.spi.errors import CloudwhaleError, SettingsError
 from cloudwhale.spi.provider import LaunchRequest, Provider
 from cloudwhale.spi.store import Store
@@ -44,16 +43,6 @@ class Posted:
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class Where:
-    """Places that agents are told of, and the clock that their leases are counted by."""
-
-    mailbox: str
-    home: str
-    clock: Clock | None = None
-    """None: the time of each round, which is as good where nothing takes time."""
-
-
 class Executor:
     """Turns steps into effects; a request id per step makes repeating harmless."""
 
@@ -70,7 +59,7 @@ class Executor:
         self._providers = providers
         self._key = key
         self._where = where
-        self._hiring = Hiring(providers, objects, where.mailbox, where.home)
+        self._hiring = Hiring(providers, objects, where)
         self._last_order: dict[str, int] = {}
 
     def carry_out(self, plan: p.Plan, world: World, effects: Effects, epoch: int) -> None:

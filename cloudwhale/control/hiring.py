@@ -4,17 +4,31 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from cloudwhale.control.bundle_delivery import Delivers
 from cloudwhale.control.effects import Effect, Key
 from cloudwhale.mailbox.box import forget_node
 from cloudwhale.mailbox.objects import Objects
 from cloudwhale.model.job import Job
 from cloudwhale.model.rental import Lease, Rental
 from cloudwhale.model.units import GiB, Instant
+from cloudwhale.spi.clock import Clock
 from cloudwhale.spi.provider import LaunchRequest, Machine, Provider
 
 LAUNCH, EXTEND, TERMINATE, SWEEP = "launch", "extend", "terminate", "sweep"
 TELL = "tell"
 VERBS = frozenset({LAUNCH, EXTEND, TERMINATE, SWEEP, TELL})
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Places that agents are told of, and the clock that their leases are counted by."""
+
+    mailbox: str
+    home: str
+    clock: Clock | None = None
+    """None: the time of each round, which is as good where nothing takes time."""
+    archive: Delivers | None = None
+    """Puts the agent's archive into the mailbox; None: no machine there boots from an image."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +70,10 @@ class Swept:
 class Hiring:
     """Makes the effects on rented machines; each may be repeated."""
 
-    def __init__(
-        self, providers: Mapping[str, Provider], objects: Objects, mailbox: str, home: str
-    ) -> None:
+    def __init__(self, providers: Mapping[str, Provider], objects: Objects, where: Where) -> None:
         self._providers = providers
         self._objects = objects
-        self._mailbox = mailbox
-        self._home = home
+        self._where = where
 
     def launch(self, rental: Rental, jobs: Mapping[str, Job]) -> Effect | None:
         """Return the launch of a machine whose money is set aside; idempotent by the rental.
@@ -77,15 +88,26 @@ class Hiring:
             request_id=rental.id,
             node=rental.node,
             offer=rental.taken,
-            mailbox=self._mailbox,
-            home=self._home,
+            mailbox=self._where.mailbox,
+            home=self._where.home,
             stop_at=rental.lease.stop_at,
             project=project,
             disk_gib=disk_gib,
             lease=rental.lease,
         )
-        key = Key(LAUNCH, rental.id)
-        return Effect(key, lambda: Launched(provider.launch(request)), is_slow=True)
+
+        def launch() -> Launched:
+            return Launched(provider.launch(self._equipped(request)))
+
+        return Effect(Key(LAUNCH, rental.id), launch, is_slow=True)
+
+    def _equipped(self, request: LaunchRequest) -> LaunchRequest:
+        """Return a launch with the archive that its machine boots from, once it can be fetched."""
+        archive = self._where.archive
+        if archive is None:
+            return request
+        bundle = archive.delivered()
+        return request.but(bundle=bundle.key, pythons=bundle.pythons)
 
     def extend(self, rental: Rental) -> Effect | None:
         """Return the move of the provider's own stop to that of the renewal."""

@@ -15,6 +15,7 @@ from cloudwhale.spi.errors import SettingsError, Unreachable
 from cloudwhale.spi.sandbox import Sandbox, Surroundings
 
 NAME = "sandbox"
+CLOUD = "cloud"
 LOG = "sandbox.log"
 LOOK_EVERY_S: Seconds = 0.05  # of real time: nobody is inside yet
 QUIET_S: Seconds = 2.0
@@ -79,7 +80,19 @@ def box_of(settings: Settings) -> Box:
     """Return the sandbox of a home, running or not; raise SettingsError when none is installed."""
     home = settings.home / NAME
     sandbox: Callable[[], Sandbox] = plugins.load(plugins.SANDBOXES, NAME)
-    return Box(home, home / "cloud", sandbox())
+    return Box(home, home / CLOUD, sandbox())
+
+
+def boots(settings: Settings) -> bool:
+    """Say whether rented machines boot from an image, so that they need the agent's archive.
+
+    `settings`: those inside, where they ask for the sandbox.
+    """
+    if not settings.sandbox:
+        return bool(settings.clouds)
+    sandbox: Callable[[], Sandbox] = plugins.load(plugins.SANDBOXES, NAME)
+    found = sandbox().surroundings(settings.home / CLOUD)
+    return found is not None and found.boots
 
 
 def last_words(box: Box) -> tuple[str, str]:

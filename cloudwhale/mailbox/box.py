@@ -5,6 +5,7 @@ from cloudwhale.model.units import Instant
 
 NODE_FOLDERS = ORDERS, INBOX, CLAIMS, BOOTS = "orders", "inbox", "agents", "boots"
 """Each has a folder for every node."""
+BUNDLES = "bundles"
 
 
 class Box:
@@ -84,7 +85,7 @@ def boot_of(objects: Objects, node: str) -> Box:
 
 def bundle_key(sha256: str) -> str:
     """Return the key of the agent's archive."""
-    return f"bundles/{sha256}.tar.gz"
+    return f"{BUNDLES}/{sha256}.tar.gz"
 
 
 def forget_node(objects: Objects, node: str) -> None:

@@ -62,6 +62,10 @@ class Objects(Protocol):
         """Return when an object was written, by the store's own clock, or None: there is none."""
         ...
 
+    def size_bytes(self, key: str) -> int | None:
+        """Return how large an object is, or None: there is none."""
+        ...
+
     def delete(self, keys: Sequence[str]) -> None:
         """Remove objects; missing ones are fine."""
         ...
@@ -150,6 +154,16 @@ class StoreObjects:
         self.counts.get()
         try:
             return self._store.head(key)["last_modified"].timestamp()
+        except FileNotFoundError:
+            return None
+        except (BaseError, OSError) as error:
+            raise _unusable("look at", key, error) from error
+
+    def size_bytes(self, key: str) -> int | None:
+        """See Objects."""
+        self.counts.get()
+        try:
+            return self._store.head(key)["size"]
         except FileNotFoundError:
             return None
         except (BaseError, OSError) as error:

@@ -65,6 +65,11 @@ class RingingObjects:
         found = self._bodies.get(key)
         return None if found is None else found[1]
 
+    def size_bytes(self, key: str) -> int | None:
+        """See Objects."""
+        found = self._bodies.get(key)
+        return None if found is None else len(found[0])
+
     def delete(self, keys: Sequence[str]) -> None:
         """See Objects."""
         for key in keys:

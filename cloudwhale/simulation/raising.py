@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from cloudwhale.control.controller import Chosen, Controller, Parts
 from cloudwhale.control.effects import Effects, InlineEffects
-from cloudwhale.control.executor import Executor, Where
+from cloudwhale.control.executor import Executor
+from cloudwhale.control.hiring import Where
 from cloudwhale.control.sweeping import Sweeping
 from cloudwhale.control.timeline import Timeline
 from cloudwhale.control.watcher import Pace, Watcher

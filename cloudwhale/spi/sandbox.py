@@ -24,6 +24,8 @@ class Surroundings:
     """Settings of the providers that launch there, by name."""
     owned: bool = True
     """Whether this host takes jobs too; a script may say `owned: none`."""
+    boots: bool = False
+    """Whether its machines boot from an image, and fetch the agent's archive as real ones do."""
     notes: tuple[str, ...] = ()
     """Sentences for whoever starts it: what this host cannot do, like containers without root."""
     script: str = ""

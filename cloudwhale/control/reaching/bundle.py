@@ -4,26 +4,17 @@ import gzip
 import hashlib
 import io
 import platform
-import re
 import sys
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import metadata, util
+from importlib import metadata
 from pathlib import Path, PurePosixPath
 
+from cloudwhale.control.bundle_content import OURS, package_files
+from cloudwhale.control.bundle_distributions import belongs, closure
 from cloudwhale.control.reaching.look import Look
-from cloudwhale.spi.errors import SettingsError
-
-OURS = "cloudwhale"
-NEEDED = (
-    "pydantic", "obstore", "pynacl", "inotify-simple", "psutil", "nvidia-ml-py", "docker",
-    "platformdirs",
-)  # fmt: skip
-"""What an agent imports; of the controller's packages it needs neither database nor numpy."""
-
-_NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 Files = Mapping[str, Path]
 """Where each file comes from, by its path in site-packages."""
@@ -64,52 +55,14 @@ def bundle() -> Package:
 def agent_files() -> Files:
     """Return the files of the agent's packages; raise SettingsError when one is missing."""
     files = dict(package_files(OURS))
-    for name in sorted(_closure()):
+    for name in sorted(closure()):
         found = metadata.distribution(name)
         for entry in found.files or ():
             path = PurePosixPath(str(entry))
             source = Path(str(found.locate_file(entry)))
-            if _belongs(path) and source.is_file():
+            if belongs(path) and source.is_file():
                 files[str(path)] = source
     return files
-
-
-def package_files(package: str) -> Iterator[tuple[str, Path]]:
-    """Return the files of an importable package, wherever it lies."""
-    spec = util.find_spec(package)
-    for root in () if spec is None else spec.submodule_search_locations or ():
-        for source in sorted(Path(root).rglob("*")):
-            path = PurePosixPath(package, source.relative_to(root).as_posix())
-            if source.is_file() and _belongs(path):
-                yield str(path), source
-
-
-def _belongs(path: PurePosixPath) -> bool:
-    return ".." not in path.parts and "__pycache__" not in path.parts and path.suffix != ".pyc"
-
-
-def _closure() -> set[str]:
-    """Return the names of the distributions that an agent needs, as far as they are here."""
-    found: set[str] = set()
-    ahead: list[str] = [*NEEDED]
-    while ahead:
-        name = ahead.pop().lower().replace("_", "-")
-        if name in found:
-            continue
-        try:
-            requires = metadata.requires(name) or []
-        except metadata.PackageNotFoundError as error:
-            if name in NEEDED:
-                raise SettingsError(
-                    f"{name}, which an agent needs, is not installed here", "Install it by pip."
-                ) from error
-            continue  # for another system, or another Python
-        found.add(name)
-        for requirement in requires:
-            wanted = _NAME.match(requirement)
-            if wanted and "extra ==" not in requirement:
-                ahead.append(wanted[0])
-    return found
 
 
 def _tar(files: Files) -> bytes:

@@ -6,7 +6,8 @@ import io
 import zipfile
 from importlib import metadata
 
-from cloudwhale.control.reaching.bundle import OURS, Package, package_files
+from cloudwhale.control.bundle_content import OURS, package_files
+from cloudwhale.control.reaching.bundle import Package
 
 PACKAGES = ("cloudwhale", "cloudwhale_providers", "cloudwhale_policies")
 FIRST_DAY = (1980, 1, 1, 0, 0, 0)  # the least that a zip archive can say

@@ -1,0 +1,74 @@
+"""Puts the agent's archive into the mailbox, where machines fetch it when they boot."""
+
+from collections.abc import Callable
+from threading import Lock
+from typing import TYPE_CHECKING, Protocol
+
+from cloudwhale.mailbox.box import BUNDLES
+from cloudwhale.mailbox.objects import Objects
+from cloudwhale.model.units import Seconds
+from cloudwhale.spi.errors import Denied, StoreUnusable, Unreachable
+
+if TYPE_CHECKING:  # zip files and pip are the matter of those who make one
+    from cloudwhale.control.bundle import Bundle
+
+OLD_S: Seconds = 30 * 86400.0
+"""A machine needs its archive while it boots; who goes back to an older version uploads it anew."""
+
+
+class Delivers(Protocol):
+    """Whoever sees to it that machines find an archive in the mailbox."""
+
+    def delivered(self) -> "Bundle":
+        """Return it once it lies there; raise Denied or Unreachable. Safe for threads."""
+        ...
+
+
+class Delivery:
+    """Makes the archive when the first machine needs it, and looks before each launch."""
+
+    def __init__(self, objects: Objects, make: Callable[[], "Bundle"]) -> None:
+        self._objects = objects
+        self._make = make
+        self._made: Bundle | None = None
+        self._turn = Lock()
+
+    def delivered(self) -> "Bundle":
+        """See Delivers; several launches at once wait for one that uploads it."""
+        with self._turn:
+            if self._made is None:
+                self._made = self._make()
+            try:
+                self._put(self._made)
+            except StoreUnusable as error:
+                raise Unreachable(
+                    f"the agent's archive is not in the mailbox: {error.says}", error.remedy
+                ) from error
+            return self._made
+
+    def _put(self, bundle: "Bundle") -> None:
+        """Upload it unless it lies there whole; a lifecycle rule may have removed it since."""
+        size = self._objects.size_bytes(bundle.key)
+        if size == bundle.size_bytes:
+            return
+        if size is not None:  # nobody of ours writes half an object: it is replaced
+            self._objects.delete([bundle.key])
+        if self._objects.create(bundle.key, self._content(bundle)):
+            self._tidy(bundle)
+
+    def _content(self, bundle: "Bundle") -> bytes:
+        try:
+            return bundle.file.read_bytes()
+        except OSError as error:
+            self._made = None  # another process has tidied: it is made again
+            raise Denied(
+                f"the agent's archive {bundle.file} cannot be read: {error.strerror}",
+                "Try again: it is then made anew.",
+            ) from error
+
+    def _tidy(self, bundle: "Bundle") -> None:
+        """Delete archives that nobody has uploaded for long, by the store's own clock."""
+        now = self._objects.modified_at(bundle.key) or 0.0
+        others = [key for key in self._objects.keys(BUNDLES) if key != bundle.key]
+        written = {key: self._objects.modified_at(key) for key in others}
+        self._objects.delete([key for key, at in written.items() if at and now - at > OLD_S])
