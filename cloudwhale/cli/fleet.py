@@ -6,9 +6,12 @@ from typing import Literal
 
 from cloudwhale.model import event as e
 from cloudwhale.model.job import Job, JobState
+from cloudwhale.model.reason import Code
 from cloudwhale.model.rental import SETTLED, Rental, RentalState
 from cloudwhale.model.units import Instant, MicroUsd, Seconds
+from cloudwhale.planning import booting
 from cloudwhale.planning.kept import kept_for, still_kept
+from cloudwhale.reporting.booting import GOES_ON_S, phase_s, phase_words, told_words
 from cloudwhale.reporting.rented import (
     kept_words,
     lid_words,
@@ -44,6 +47,10 @@ class Fleet:
     """By id; those that are back too, for what they have cost."""
     also: str = ""
     """What commands that are named need beside their names: ` --sandbox` in there."""
+    _not_up: set[str] = field(default_factory=set[str])
+    """Those of which was said that they do not come up, and so go back."""
+    _told_to: dict[str, tuple[str, Seconds]] = field(default_factory=dict[str, tuple[str, Seconds]])
+    """Of each machine that boots the phase which was told of as long, and when to do so again."""
     _until: Instant = 0.0
     """Until when it was said to go on by itself."""
 
@@ -52,8 +59,11 @@ class Fleet:
         match event:
             case e.RentalChanged() if event.rental.payer == self.run:
                 return [*self._moved(event.rental, event.at)]
+            case e.BootTold() if event.rental in self.rentals:
+                return [*self._booted(event)]
             case e.Noted() if event.subject in self.rentals:
                 says = noted_words(event)
+                self._not_up |= {event.subject} if event.reason.code is Code.BOOT_FAILED else set()
                 return [] if says is None else [Said(event.subject, says, event.at, "warn")]
             case _:
                 return []
@@ -72,13 +82,33 @@ class Fleet:
     def _moved(self, rental: Rental, at: Instant) -> Iterable[Said]:
         before = self.rentals.get(rental.id)
         if before is not None:
-            rental = still_kept(before, rental)
+            rental = booting.moved(before, still_kept(before, rental), at)
         self.rentals[rental.id] = rental
         says = moved_words(before, rental, at)
-        if says is not None:
+        goes_back = rental.state in (RentalState.DRAINING, RentalState.LOST)
+        if says is not None and not (goes_back and rental.id in self._not_up):
             state = rental.state
             weight: Weight = "bad" if state in _BAD else "warn" if state in _WARNS else "plain"
             yield Said(rental.id, says, at, weight)
+
+    def _booted(self, event: e.BootTold) -> Iterable[Said]:
+        before = self.rentals[event.rental]
+        after = booting.told(before, None, event)
+        self.rentals[event.rental] = after
+        says = told_words(event, before, after)
+        if says is not None:
+            weight: Weight = "warn" if event.state == "unreadable" else "plain"
+            yield Said(event.rental, says, event.at, weight)
+
+    def long_phases(self, now: Instant) -> Iterable[Said]:
+        """Yield which phases of boots take long; again when one has taken twice that."""
+        for name, rental in sorted(self.rentals.items()):
+            for_s, phase = phase_s(rental, now) or 0.0, rental.boot.phase
+            told, next_s = self._told_to.get(name, ("", GOES_ON_S))
+            next_s = next_s if told == phase else GOES_ON_S
+            if for_s >= next_s:
+                self._told_to[name] = (phase, 2 * for_s)
+                yield Said(name, f"boots: {phase_words(rental, now)}", now)
 
     def lid(self, now: Instant) -> str:
         """Say once, and when it is for longer, that nobody need watch; empty in between."""

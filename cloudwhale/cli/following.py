@@ -176,6 +176,8 @@ class Follower:
             trouble = str(error)
         self._read_logs(now)
         self._tell(trouble or self._unread or self._host.trouble)
+        for slow in self._scene.fleet.long_phases(now):
+            self._view.rented(slow)
         lid = self._scene.fleet.lid(now)
         for said in (*([lid] if lid else []), *self._scene.bringing.news(now)):
             self._view.say(said)

@@ -139,7 +139,10 @@ def nodes(as_json: bool) -> int:
 
     document_or(
         as_json,
-        lambda: {"nodes": [node_keys(one) for one in places], "needs_attention": needs_attention},
+        lambda: {
+            "nodes": [node_keys(one, now) for one in places],
+            "needs_attention": needs_attention,
+        },
         drawn,
     )
     return Exit.DONE
@@ -153,7 +156,10 @@ def explain(word: str, as_json: bool) -> int:
 
     with desk_here() as desk:
         job = one_job(desk.store, word)
-        told = story(job, desk.store.events(job.id), desk.store.rounds(job.id), weights_of)
+        told = story(
+            job, desk.store.events(job.id), desk.store.rounds(job.id), weights_of,
+            desk.store.rentals(job.run),
+        )  # fmt: skip
         now = desk.clock.now()
         document_or(
             as_json,

@@ -70,6 +70,8 @@ class MachineReceipt(Value):
     """What the same time would have cost on demand; None: nobody knows."""
     jobs: dict[str, Decimal]
     """What each job paid of it, by id."""
+    boot: dict[str, float] = {}
+    """Seconds that each phase of its first boot took, as it has told."""
     store_requests: int = 0
     """What its agents asked of the store, as they have said; in no sum, as the store bills it."""
     store_usd: Decimal = Decimal(0)

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from cloudwhale.model import event as e
-from cloudwhale.model.job import Job, Peaks, Placement, Resources
+from cloudwhale.model.job import Job, JobState, Peaks, Placement, Resources
 from cloudwhale.model.plan import Decision, Round, Scored
 from cloudwhale.model.reason import Code, Reason, Refusal
-from cloudwhale.model.units import Instant
+from cloudwhale.model.rental import ON_ITS_WAY, Rental
+from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.model.value import Value
 from cloudwhale.reporting.sentences import SILENT, headline, reason_of
 from cloudwhale.spi.store import Told
@@ -43,6 +44,8 @@ class Telling(Value):
     """Of an attempt's end: the most that it used, where anybody measured it."""
     grown: Resources | None = None
     """What the next attempt asks for, because this one outgrew what it had."""
+    boot: dict[str, Seconds] | None = None
+    """Of a place on a rented machine: how long the phases of its boot took; None: it told none."""
 
 
 class Story(Value):
@@ -50,6 +53,8 @@ class Story(Value):
 
     job: Job
     tellings: tuple[Telling, ...]
+    coming: tuple[Rental, ...] = ()
+    """Machines that are on their way for it."""
 
 
 DECIDED = (e.Placed, e.Waits, e.Held, e.Parked, e.GaveUp, e.StopWished)
@@ -68,8 +73,14 @@ def story(
     told: Sequence[Told],
     rounds: Sequence[tuple[Round, Decision | None]],
     weights: Weights = _unknown,
+    rentals: Sequence[Rental] = (),
 ) -> Story:
-    """Return a job's story from its events and the rounds that said something of it."""
+    """Return a job's story from its events and the rounds that said something of it.
+
+    `rentals`: the machines of its run, as they are or were last.
+    """
+    boots = {one.node: one.boot.took_s for one in rentals if one.node is not None}
+    coming = [one for one in rentals if job.id in one.jobs and one.state in ON_ITS_WAY]
     decided = {stored.now: _numbers(stored, decision, weights) for stored, decision in rounds}
     tellings: list[Telling] = []
     place: Placement | None = None
@@ -79,9 +90,14 @@ def story(
             continue
         place = event.placement if isinstance(event, e.Placed) else place
         telling = _telling(event, place, decided)
+        if telling is not None and isinstance(event, e.Placed):
+            telling = telling.but(boot=boots.get(event.placement.node) or None)
         if telling is not None:
             tellings.append(telling)
-    return Story(job=job, tellings=tuple(_gathered(tellings)))
+    is_waiting = job.state is JobState.PENDING
+    return Story(
+        job=job, tellings=tuple(_gathered(tellings)), coming=tuple(coming) if is_waiting else ()
+    )
 
 
 def _telling(

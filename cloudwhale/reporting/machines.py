@@ -7,9 +7,11 @@ from typing import Any
 from cloudwhale.clock import iso
 from cloudwhale.model.job import HOLDS_A_PLACE, Job
 from cloudwhale.model.node import DeviceUse, Measured, Node
+from cloudwhale.model.rental import Boot, Rental
 from cloudwhale.model.units import GiB, Instant
 from cloudwhale.model.world import World
 from cloudwhale.planning.inventory import DeviceFree, Free, device_memory_taken, free_capacity
+from cloudwhale.reporting.booting import phase_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,8 @@ class Occupied:
     jobs: tuple[Job, ...]
     look: Look | None = None
     """None: its agent does not say, or nobody can ask now."""
+    rental: Rental | None = None
+    """As what it is rented; None: it is owned, or nobody knows."""
 
     @property
     def node(self) -> Node:
@@ -89,8 +93,9 @@ def occupied(world: World, looks: Mapping[str, Look] | None = None) -> tuple[Occ
         if job.state in HOLDS_A_PLACE and job.placement is not None:
             here.setdefault(job.placement.node, []).append(job)
     seen = looks or {}
+    rentals = {one.node: one for one in world.rentals.values()}
     return tuple(
-        Occupied(free[name], tuple(here.get(name, ())), seen.get(name))
+        Occupied(free[name], tuple(here.get(name, ())), seen.get(name), rentals.get(name))
         for name in sorted(world.nodes)
     )
 
@@ -122,14 +127,23 @@ def shelves(place: Occupied) -> Iterator[Shelf]:
         yield Shelf(free, parts, use)
 
 
-def node_keys(place: Occupied) -> dict[str, Any]:
-    """Return a node as the document that `nodes --json` prints; sizes in GiB, null: not known."""
+def node_keys(place: Occupied, now: Instant) -> dict[str, Any]:
+    """Return a node as the document that `nodes --json` prints; sizes in GiB, null: not known.
+
+    `phase`, `phase_s`: what its boot is busy with; `boot`: how long each phase took, in seconds.
+    """
+    rental = place.rental
+    boot = Boot() if rental is None else rental.boot
+    boots_for_s = None if rental is None else phase_s(rental, now)
     node, free, used = place.node, place.free, place.measured
     return {
         "id": node.id,
         "state": node.state.value,
         "owned": node.owned,
         "provider": node.provider,
+        "phase": None if boots_for_s is None else boot.phase,
+        "phase_s": boots_for_s,
+        "boot": {phase: round(took_s, 3) for phase, took_s in boot.took_s.items()},
         "cpu": node.facts.cpu,
         "free_cpu": _rounded(free.cpu),
         "used_cpu": _rounded(used.cpu),

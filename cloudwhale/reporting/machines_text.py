@@ -6,6 +6,7 @@ from cloudwhale.model.job import Job
 from cloudwhale.model.node import NodeState
 from cloudwhale.model.units import Instant
 from cloudwhale.reporting.bars import EMPTY, bar, stacked, taken
+from cloudwhale.reporting.booting import phase_words
 from cloudwhale.reporting.figures import NOTHING, counted, percent, plain, span
 from cloudwhale.reporting.machines import Gauge, Occupied, Part, Shelf, gauges, shelves
 from cloudwhale.reporting.sheet import Cell, Column, Line, Sheet, Tone, cells
@@ -54,11 +55,14 @@ def _heading(place: Occupied, now: Instant) -> Line:
     node = place.node
     labels = "".join(f"  {key}={value}" for key, value in sorted(node.facts.labels.items()))
     owner = "owned" if node.owned else "rented"
-    says = f": {SAYS[node.state]}" if node.state in SAYS else ""
+    state, says = node.state.value, f": {SAYS[node.state]}" if node.state in SAYS else ""
+    phase = "" if place.rental is None else phase_words(place.rental, now)
+    if phase and node.state is NodeState.EXPECTED:
+        state, says = "booting", f": {phase}"
     seen = f"  measured {span(now - place.look.at)} ago" if place.look is not None else ""
     return (
         Cell(node.id, "strong"),
-        Cell(f"  {node.state.value}{says}", TONES[node.state]),
+        Cell(f"  {state}{says}", "busy" if phase else TONES[node.state]),
         Cell(f"  {owner}, {node.provider}{labels}{seen}", "quiet"),
     )
 
@@ -181,7 +185,7 @@ def nodes_sheet(places: Sequence[Occupied]) -> Sheet:
 
 
 def _rows(place: Occupied) -> Iterator[tuple[Cell, ...]]:
-    head = (place.node.id, place.node.state.value)
+    head = (place.node.id, _state(place))
     others = ",".join(job.id for job in place.jobs if not _devices(job))
     for gauge in gauges(place):
         amounts = (plain(gauge.taken), plain(gauge.whole), gauge.unit)
@@ -201,6 +205,12 @@ def _rows(place: Occupied) -> Iterator[tuple[Cell, ...]]:
             f"{device.model}{' (declared)' if device.declared else ''}",
             ",".join(part.job.id for part in shelf.parts) or NOTHING,
         )
+
+
+def _state(place: Occupied) -> str:
+    node, rental = place.node, place.rental
+    phase = "" if rental is None or node.state is not NodeState.EXPECTED else rental.boot.under_way
+    return f"booting: {phase}" if phase else node.state.value
 
 
 def _totals(places: Sequence[Occupied]) -> str:

@@ -153,6 +153,7 @@ def machine_receipt(bill: Bill, now: Instant) -> MachineReceipt:
         released_usd=usd(bill.released),
         on_demand_usd=None if on_demand is None else usd(on_demand),
         jobs={job: usd(amount) for job, amount in sorted(bill.charges.items())},
+        boot={phase: round(took_s, 3) for phase, took_s in rental.boot.took_s.items()},
         store_requests=bill.used.requests,
         store_usd=usd(bill.used.cost),
     )

@@ -10,10 +10,11 @@ from cloudwhale.model.reason import Code
 from cloudwhale.model.rental import ON_ITS_WAY, Rental, RentalState
 from cloudwhale.model.units import NOTHING, Instant, MicroUsd, usd
 from cloudwhale.planning import ledger
+from cloudwhale.reporting.booting import phase_words, took_words
 from cloudwhale.reporting.figures import cents, hour, span
 
 BACK = frozenset({RentalState.RETURNED})
-TOLD_BY_ITS_STATE = frozenset({Code.RETURNED, Code.NEEDS_ATTENTION, Code.BOOT_FAILED})
+TOLD_BY_ITS_STATE = frozenset({Code.RETURNED, Code.NEEDS_ATTENTION})
 """Notes on a machine that its change of state tells already."""
 
 SMALL = Decimal("0.01")
@@ -78,7 +79,9 @@ def _state_words(rental: Rental, now: Instant) -> str | None:
             return f"boots, which takes {span(boot_s)} as a rule" if boot_s else "boots"
         case RentalState.READY:
             since = rental.reserved_at
-            return f"is ready, {span(max(0.0, now - since))} after it was asked for"
+            took = took_words(rental.boot.took_s)
+            each = f": {took}" if took else ""
+            return f"is ready, {span(max(0.0, now - since))} after it was asked for{each}"
         case RentalState.DRAINING:
             return "is given back"
         case RentalState.LOST:
@@ -132,7 +135,8 @@ def machine_words(rental: Rental, now: Instant) -> str:
         since = rental.reserved_at if rental.requested_at is None else rental.requested_at
         boot_s = 0.0 if rental.taken is None else rental.taken.boot_s
         usual = f" of about {span(boot_s)}" if boot_s else ""
-        return f"{span(max(0.0, now - since))}{usual}  {what}"
+        phase = phase_words(rental, now)
+        return f"{phase}{phase and ', '}{span(max(0.0, now - since))}{usual}  {what}"
     if rental.kept_until > now and rental.state is RentalState.READY:
         return f"kept for {rental.kept_for} until {hour(rental.kept_until, now)}  {what}"
     return f"until {hour(rental.lease.away_until, now)}  {what}"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from cloudwhale.clock import iso
 from cloudwhale.model.units import Instant
 from cloudwhale.reporting.amounts import peaks_words, wants_words
+from cloudwhale.reporting.booting import phase_words, took_words
 from cloudwhale.reporting.explain import Numbers, Story, Telling
 from cloudwhale.reporting.figures import counted, moment, percent, span
 from cloudwhale.reporting.score_table import score_lines
@@ -57,6 +58,10 @@ def _head(story: Story, now: Instant, width: int) -> Iterator[Line]:
     if said:
         code = f" [{job.reason.code}]" if job.reason and said.endswith(job.reason.says) else ""
         yield from _wrapped("now", said + code, width)
+    for rental in story.coming:
+        boots = phase_words(rental, now)
+        if boots:
+            yield from _wrapped(f"{rental.id} boots", boots, width)
     if not job.ended and job.reason is not None and job.reason.change:
         yield from _wrapped("what would change it", job.reason.change, width, "strong")
 
@@ -127,11 +132,14 @@ def _number_lines(numbers: Numbers, width: int) -> Iterator[Line]:
 
 
 def _end_lines(telling: Telling, now: Instant, width: int) -> Iterator[Line]:
-    """What a hold or the end of an attempt says beside its reason."""
+    """What a hold, a rented place or the end of an attempt says beside its reason."""
     if telling.held_until is not None:
         left = telling.held_until - telling.at
         said = f"{moment(telling.held_until, now)}, {span(left)} after it was decided"
         yield from _wrapped("until at most", said, width, indent=HANG)
+    if telling.boot is not None and (took := took_words(telling.boot)):
+        said = f"{span(sum(telling.boot.values()))}: {took}"
+        yield from _wrapped("its machine booted in", said, width, indent=HANG)
     if telling.peaks is not None:
         yield from _wrapped("used at most", peaks_words(telling.peaks), width, indent=HANG)
     if telling.grown is not None:
@@ -171,5 +179,6 @@ def _telling_keys(telling: Telling) -> dict[str, object]:
         "held_until": iso(telling.held_until),
         "peaks": telling.peaks.model_dump() if telling.peaks else None,
         "grown": telling.grown.model_dump() if telling.grown else None,
+        "boot": telling.boot,
         **{key: numbers.get(key) for key in Numbers.model_fields},
     }

@@ -62,7 +62,7 @@ def test_a_declared_device_is_marked_everywhere() -> None:
     place = a_busy_node()
     assert "  gpu-1  A100-40GB, declared: no real GPU" in text(place)
     assert "A100-40GB (declared)" in "\n".join(plain_lines(nodes_sheet([place])))
-    assert [device["declared"] for device in node_keys(place)["devices"]] == [False, True]
+    assert [device["declared"] for device in node_keys(place, 0.0)["devices"]] == [False, True]
 
 
 def test_a_job_without_a_gpu_is_named_below_the_devices() -> None:
@@ -95,7 +95,7 @@ def test_a_pipe_gets_one_thing_a_row() -> None:
 
 
 def test_a_document_has_free_amounts_in_gib_and_shares() -> None:
-    keys = node_keys(a_busy_node())
+    keys = node_keys(a_busy_node(), 0.0)
     assert (keys["free_cpu"], keys["cpu"], keys["used_cpu"]) == (0.75, 2.0, None)
     device = keys["devices"][0]
     assert (device["free_share"], device["free_gib"], device["used_gib"]) == (0.25, 10.0, None)
@@ -103,7 +103,7 @@ def test_a_document_has_free_amounts_in_gib_and_shares() -> None:
 
 
 def test_a_document_has_what_each_job_uses_of_a_device() -> None:
-    keys = node_keys(a_busy_node(a_look()))
+    keys = node_keys(a_busy_node(a_look()), 0.0)
     device = keys["devices"][0]
     assert (device["used_gib"], device["foreign_gib"], device["sm"]) == (33.5, 4.0, 0.7)
     assert device["jobs"][0] == {
