@@ -13,7 +13,7 @@ from cloudwhale.control.checks import checks
 from cloudwhale.settings import Settings
 from cloudwhale.spi.errors import SettingsError
 from cloudwhale_providers.aws.clients import Clients
-from cloudwhale_providers.aws.images import PARAMETER
+from cloudwhale_providers.aws.images import DEFAULT, KNOWN
 from cloudwhale_providers.aws.settings import read
 
 
@@ -197,9 +197,9 @@ def test_an_image_whose_parameter_is_missing_is_named_with_the_setting(
     aws: ScriptedAws, calls: Clients
 ) -> None:
     aws.refuse("GetParameter", "ParameterNotFound")
-    rows = rows_of(calls, image=PARAMETER)
+    rows = rows_of(calls, image=DEFAULT)
     found = row(rows, "image")
-    assert (found.state, PARAMETER in found.says) == ("failed", True)
+    assert (found.state, KNOWN[DEFAULT].parameter in found.says) == ("failed", True)
     assert "`image` in [clouds.aws]" in found.remedy
     assert f"--region {REGION}" in found.remedy
     assert not [one for one in rows if one.name == "aws launches"]  # it could not be asked

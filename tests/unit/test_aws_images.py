@@ -7,7 +7,7 @@ import pytest
 from aws_calls import FakeCalls, refused
 
 from cloudwhale.spi.errors import Denied, Unreachable
-from cloudwhale_providers.aws.images import HOLDS_S, PARAMETER, Image, Images
+from cloudwhale_providers.aws.images import DEFAULT, HOLDS_S, KNOWN, Image, Images, python_of
 
 AMI = "ami-0123456789abcdef0"
 REGION = "us-east-1"
@@ -48,13 +48,37 @@ def aws() -> FakeCalls:
 
 
 def test_a_parameter_names_the_image_and_the_image_says_its_disk(aws: FakeCalls) -> None:
-    assert Images(aws, Hands()).image(REGION) == Image(AMI, "/dev/sda1", 60.0)
-    assert aws.asked[0] == (REGION, "get_parameter", {"Name": PARAMETER})
+    assert Images(aws, Hands()).image(REGION) == Image(AMI, "/dev/sda1", 60.0, "3.12")
+    assert aws.asked[0] == (REGION, "get_parameter", {"Name": KNOWN[DEFAULT].parameter})
 
 
 def test_an_image_that_is_named_itself_needs_no_parameter(aws: FakeCalls) -> None:
     assert Images(aws, Hands(), AMI).image(REGION).id == AMI
     assert aws.counted("get_parameter") == 0
+
+
+@pytest.mark.parametrize(("name", "python"), [("ubuntu-24.04", "3.12"), ("debian-12", "3.11")])
+def test_an_image_has_a_short_name_and_its_python_is_known(
+    aws: FakeCalls, name: str, python: str
+) -> None:
+    assert Images(aws, Hands(), name).image(REGION).python == python
+    assert aws.asked[0] == (REGION, "get_parameter", {"Name": KNOWN[name].parameter})
+
+
+@pytest.mark.parametrize(
+    ("called", "python"),
+    [
+        ("Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 22.04) 20261001", "3.10"),
+        ("ubuntu/images/hvm-ssd-gp3/ubuntu-noble-24.04-amd64-server-20261001", "3.12"),
+        ("debian-12-amd64-20261001-2255", "3.11"),
+        ("al2023-ami-2023.9.20261001.0-kernel-6.12-x86_64", ""),
+    ],
+)
+def test_an_image_of_ones_own_is_known_by_what_it_is_called(
+    aws: FakeCalls, called: str, python: str
+) -> None:
+    aws.says("describe_images", described(Name=called))
+    assert Images(aws, Hands(), AMI).image(REGION).python == python == python_of(called)
 
 
 def test_an_image_is_looked_up_once_an_hour_in_each_region(aws: FakeCalls) -> None:
@@ -72,7 +96,7 @@ def test_a_parameter_that_is_missing_is_named_with_the_setting(aws: FakeCalls) -
     aws.says("get_parameter", refused("ParameterNotFound"))
     with pytest.raises(Denied) as caught:
         Images(aws, Hands()).image(REGION)
-    assert PARAMETER in caught.value.says
+    assert KNOWN[DEFAULT].parameter in caught.value.says
     assert "`image` in [clouds.aws]" in caught.value.remedy
 
 

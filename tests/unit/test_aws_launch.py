@@ -105,7 +105,8 @@ def test_a_machine_carries_what_it_is_to_know_as_tags_of_all_its_parts(aws: Smal
     assert tags["cloudwhale:project"] == "nlp"
     assert tags["cloudwhale:lease"] == "1:3480"
     assert tags["cloudwhale:stop-at"] == str(int(NOW + 3600))
-    assert all(set(key) <= set("cloudwhale:-instaprjkNm") for key in tags)
+    assert tags["cloudwhale:gpus"] == str(len(an_offer().facts.devices))
+    assert all(set(key) <= set("cloudwhale:-instaprjkNmgu") for key in tags)
 
 
 def test_a_template_lets_nobody_in_and_ends_with_its_shutdown(aws: SmallAws) -> None:
@@ -130,6 +131,22 @@ def test_all_machines_of_one_agent_version_share_a_template(aws: SmallAws) -> No
     assert len(aws.templates) == 1
     provider.launch(a_request("rental-4", bundle=f"bundles/{'b2' * 32}.tar.gz"))
     assert len(aws.templates) == 2
+
+
+def test_machines_of_gangs_have_a_group_more_and_so_a_template_of_their_own(aws: SmallAws) -> None:
+    provider = a_provider(aws)
+    provider.launch(a_request("rental-1"))
+    provider.launch(a_request("rental-2", gang=True))
+    alone, among = sorted(one["data"]["SecurityGroupIds"] for one in aws.templates.values())
+    assert among[0] == alone[0] and len(among) == 2 and len(alone) == 1
+
+
+def test_an_image_whose_python_the_agents_archive_is_not_for_is_refused(aws: SmallAws) -> None:
+    with pytest.raises(Denied, match="has Python 3.12, and the agent's archive is for 3.11") as no:
+        a_provider(aws).launch(a_request(pythons=("3.11",)))
+    assert "debian-12" in no.value.remedy and not aws.templates
+    a_provider(aws).launch(a_request(pythons=("3.11", "3.12")))
+    a_provider(aws, image="debian-12").launch(a_request("rental-2", pythons=("3.11",)))
 
 
 def test_what_machines_are_told_at_boot_names_the_mailbox_and_the_bundle(aws: SmallAws) -> None:

@@ -3,7 +3,8 @@
 #
 # Whoever runs this has armed the machine's end and says in the environment:
 #   CLOUDWHALE_BUNDLE       folder of the unpacked archive, in which this lies as boot/first.sh
-#   CLOUDWHALE_STORE        program: `tell PHASE STATE [TOOK_S] [WORDS]`, `lease` (NUMBER:SECONDS)
+#   CLOUDWHALE_STORE        program: `tell PHASE STATE [TOOK_S] [WORDS] [-- PHASE ...]`, and
+#                           `lease`, which prints NUMBER:SECONDS
 #   CLOUDWHALE_ENVIRONMENT  file of NAME=VALUE lines that the agent's environment must hold
 #   CLOUDWHALE_MAILBOX, CLOUDWHALE_NODE, CLOUDWHALE_NOTICES
 #   CLOUDWHALE_GPUS         how many the machine was rented with; 0: none, and none is looked for
@@ -22,46 +23,44 @@ log="$CLOUDWHALE_SAID.log"
 
 tell() { timeout 60 "$CLOUDWHALE_STORE" tell "$@"; }
 
-phase() {  # NAME LIMIT_S
-    name=$1 limit=$2
-    tell "$name" begun
-    : >"$CLOUDWHALE_SAID"
-    timeout -k 10 "$limit" sh "$here/$name.sh" >"$log" 2>&1 </dev/null
-    code=$?
+ends() {  # CODE LIMIT_S; what the phase said, and what else was heard
     says=$(tail -n 1 "$CLOUDWHALE_SAID")
-    if [ "$code" -eq 0 ]; then
-        tell "$name" 'done' '' "$says"
-        return
-    fi
     cat "$log" >&2
     [ -n "$says" ] || says=$(grep -v '^[[:space:]]*$' "$log" | tail -n 1)
-    case $code in
-        124 | 137) says="took longer than its $limit s${says:+; the last that was heard: $says}" ;;
+    case $1 in
+        124 | 137) says="took longer than its $2 s${says:+; the last that was heard: $says}" ;;
     esac
+    says=${says:-it ended with $1}
     echo "cloudwhale: $name: $says" >&2
-    tell "$name" failed '' "${says:-it ended with $code}"
-    shutdown -h now
-    exit 1
 }
 
-skip() {  # NAME WHY
-    tell "$1" 'done' 0 "$2"
-}
-
+# What is over and what begins is told at once: it takes a machine's breath to start a program.
+set --
 # Together shorter than the half hour after which the machine ends by itself.
 for one in driver:600 docker:240 toolkit:240 gpus:120 agent:120; do
-    name=${one%:*}
+    name=${one%:*} limit=${one#*:}
     case " ${CLOUDWHALE_WITHOUT:-} " in
         *" $name "*)
-            skip "$name" "this image has no use for it"
+            set -- "$@" "$name" 'done' 0 "this image has no use for it" --
             continue
             ;;
     esac
     case "$CLOUDWHALE_GPUS $name" in
         "0 driver" | "0 toolkit" | "0 gpus")
-            skip "$name" "no GPU was rented"
+            set -- "$@" "$name" 'done' 0 "no GPU was rented" --
             continue
             ;;
     esac
-    phase "$name" "${one#*:}"
+    tell "$@" "$name" begun
+    : >"$CLOUDWHALE_SAID"
+    timeout -k 10 "$limit" sh "$here/$name.sh" >"$log" 2>&1 </dev/null
+    code=$?
+    if [ "$code" -ne 0 ]; then
+        ends "$code" "$limit"
+        tell "$name" failed '' "$says"
+        shutdown -h now
+        exit 1
+    fi
+    set -- "$name" 'done' '' "$(tail -n 1 "$CLOUDWHALE_SAID")" --
 done
+tell agent 'done' '' "$(tail -n 1 "$CLOUDWHALE_SAID")"

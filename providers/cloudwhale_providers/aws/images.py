@@ -1,5 +1,6 @@
 """Which image machines boot from: a public parameter of AWS names it; looked at once an hour."""
 
+import re
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -8,14 +9,43 @@ from cloudwhale.spi.clock import Clock
 from cloudwhale.spi.errors import CloudwhaleError, Denied
 from cloudwhale_providers.aws.asking import Calls, code_of
 
-PARAMETER = (
-    "/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-ubuntu-22.04/latest/ami-id"
-)
-"""The Deep Learning Base AMI: driver, Docker and nvidia-container-toolkit are in it.
 
-AWS Deep Learning AMIs Developer Guide, "Find DLAMI ID by Systems Manager". Its kernel modules need
-GPUs from Turing on, so P3 (V100) is not among its families.
+class Known(NamedTuple):
+    """An image that first boots are written for."""
+
+    parameter: str
+    """Public parameter of AWS that names its newest AMI in each region."""
+    python: str
+    """Version of its `python3`, for which the agent's archive must hold packages."""
+    user: str
+    """Who may log in, for people that look at a machine."""
+
+
+KNOWN = {
+    "dlami-ubuntu-24.04": Known(
+        "/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id",
+        "3.12", "ubuntu",
+    ),
+    "ubuntu-24.04": Known(
+        "/aws/service/canonical/ubuntu/server/24.04/stable/current/amd64/hvm/ebs-gp3/ami-id",
+        "3.12", "ubuntu",
+    ),
+    "debian-12": Known("/aws/service/debian/release/12/latest/amd64", "3.11", "admin"),
+}  # fmt: skip
+"""By short name: AWS Deep Learning AMIs Developer Guide, "Find DLAMI ID by Systems Manager";
+Ubuntu on AWS, "Find Ubuntu images on AWS"; Debian wiki, "Cloud/AmazonEC2Image/Bookworm".
+
+The first has driver, Docker and nvidia-container-toolkit: its open kernel modules need GPUs from
+Turing on, so P3 (V100) is not among its families. On the second they are installed at each first
+boot. The third has no driver for GPUs.
 """
+DEFAULT = "dlami-ubuntu-24.04"
+PYTHONS = (
+    (re.compile(r"ubuntu.*22\.04|jammy"), "3.10"),
+    (re.compile(r"ubuntu.*24\.04|noble"), "3.12"),
+    (re.compile(r"debian-?12|bookworm"), "3.11"),
+)
+"""How images call themselves, and the Python of such a release."""
 HOLDS_S: Seconds = 3600.0  # a new one is published every few weeks
 SETTING = "image"
 ARCHITECTURE = "x86_64"
@@ -29,16 +59,20 @@ class Image(NamedTuple):
     """Name of its root disk, `/dev/sda1`."""
     least_gib: GiB
     """Size of its snapshot: a root disk that is smaller is refused."""
+    python: str = ""
+    """Version of its `python3`; empty: not known."""
 
 
 class Images:
     """Finds the AMI of each region and keeps it for an hour; safe for several threads."""
 
-    def __init__(self, calls: Calls, clock: Clock, named: str = PARAMETER) -> None:
-        """Take what the setting names: a parameter, or an AMI's own id."""
+    def __init__(self, calls: Calls, clock: Clock, named: str = DEFAULT) -> None:
+        """Take what the setting names: a short name, a parameter, or an AMI's own id."""
         self._calls = calls
         self._clock = clock
-        self._named = named
+        known = KNOWN.get(named)
+        self._python = known.python if known else ""
+        self._named = known.parameter if known else named
         self._known: dict[str, tuple[Instant, Image]] = {}
         self._lock = Lock()
 
@@ -65,7 +99,9 @@ class Images:
         images = answer.get("Images", ())
         if not images:
             raise self._no_image(region, ami)
-        return _image(images[0])
+        found = _image(images[0])
+        python = self._python or python_of(f"{self._named} {images[0].get('Name', '')}")
+        return found._replace(python=python)
 
     def _parameter(self, region: str) -> str:
         try:
@@ -75,8 +111,8 @@ class Images:
                 raise
             raise Denied(
                 f"{region} has no parameter {self._named}, which names the image of machines",
-                f"Set `{SETTING}` in [clouds.aws] to a parameter that is there, or to the id of an "
-                f"AMI; `aws ssm get-parameters-by-path --path /aws/service/deeplearning/ami/"
+                f"Set `{SETTING}` in [clouds.aws] to {' or '.join(KNOWN)}, to a parameter that is "
+                f"there, or to the id of an AMI; `aws ssm get-parameters-by-path --path /aws/service/deeplearning/ami/"
                 f"{ARCHITECTURE} --recursive --region {region}` lists those of AWS.",
             ) from error
         return str(answer["Parameter"]["Value"])
@@ -87,6 +123,12 @@ class Images:
             f"{region} has no image {ami}{of} that this account can see",
             f"Set `{SETTING}` in [clouds.aws] to another parameter, or to an AMI of {region}.",
         )
+
+
+def python_of(called: str) -> str:
+    """Return the Python of an image by what it is called; empty: that does not say."""
+    word = called.lower()
+    return next((python for pattern, python in PYTHONS if pattern.search(word)), "")
 
 
 def _image(said: Any) -> Image:

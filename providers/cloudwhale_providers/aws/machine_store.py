@@ -1,7 +1,7 @@
 #!/usr/bin/python3 -IS
 """What a machine asks while it boots, of its mailbox in S3 and of its metadata service.
 
-store about | clock | lease | get KEY FILE | tell PHASE STATE [TOOK_S] [WORDS]
+store about | clock | lease | get KEY FILE | tell PHASE STATE [TOOK_S] [WORDS] [-- PHASE ...]
 
 User data carries this text to the machine: the standard library alone, nothing secret. What stands
 in the environment is described in user_data.py.
@@ -19,6 +19,7 @@ import time
 from calendar import timegm
 from collections.abc import Callable, Mapping
 from email.utils import parsedate_to_datetime
+from functools import cache
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
@@ -113,16 +114,24 @@ def _keep(answer: http.client.HTTPResponse, path: str) -> None:
 # -- the metadata service ---------------------------------------------------------------------
 
 
+@cache
+def session(base: str) -> str:
+    """Return the word that the metadata service wants to be shown."""
+    ttl = {"X-aws-ec2-metadata-token-ttl-seconds": "300"}
+    answer = ask("PUT", f"{base}/latest/api/token", ttl)
+    if answer.status != 200:
+        raise Again(f"the metadata service answers {answer.status}")
+    return answer.body.decode("latin-1")
+
+
 def told(path: str) -> bytes:
     """Return what the metadata service says at a path; empty where it has nothing."""
     base = SAID.get("AWS_EC2_METADATA_SERVICE_ENDPOINT", METADATA).rstrip("/")
 
     def once() -> bytes:
         try:
-            ttl = {"X-aws-ec2-metadata-token-ttl-seconds": "300"}
-            token = ask("PUT", f"{base}/latest/api/token", ttl)
-            shown = {"X-aws-ec2-metadata-token": token.body.decode("latin-1")}
-            found = ask("GET", f"{base}/latest/{quote(path)}", shown if token.status == 200 else {})
+            shown = {"X-aws-ec2-metadata-token": session(base)}
+            found = ask("GET", f"{base}/latest/{quote(path)}", shown)
         except OSError as error:
             raise Again(f"the metadata service does not answer: {error}") from error
         if found.status not in (200, 404):
@@ -160,6 +169,7 @@ def lease() -> None:
     print(f"{number}:{max(0, int(float(seconds) - gone_s))}")
 
 
+@cache
 def keys() -> dict[str, Any]:
     """Return the credentials of the machine's role."""
     folder = "meta-data/iam/security-credentials/"
@@ -237,32 +247,44 @@ def get(key: str, path: str) -> None:
         raise Trouble(f"there is no {key} in {SAID['CLOUDWHALE_MAILBOX']}")
 
 
-def tell(phase: str, state: str, took_s: str = "", *words: str) -> None:
-    """Say how far the boot is: the next of the numbered documents, each created once."""
+def tell(*words: str) -> None:
+    """Say how far the boot is: the next of the numbered documents, each created once.
+
+    Several are said at once with `--` between them.
+    """
     path = f"{os.path.dirname(os.path.abspath(__file__))}/told"
     try:
         with open(path) as file:
-            known = json.load(file)
+            known: dict[str, float] = json.load(file)
     except (OSError, ValueError):
-        known = {"number": 0}
+        known = {}
+    left = [*words, "--"]
+    while left:
+        end = left.index("--")
+        known["number"] = _told(known, *left[:end])
+        left = left[end + 1 :]
+        with open(path, "w") as file:
+            json.dump(known, file)
+
+
+def _told(known: dict[str, float], phase: str, state: str, took_s: str = "", *words: str) -> int:
+    """Say one thing; return its number."""
     if state == "begun":
         known[phase] = steady()
     elif not took_s and phase in known:
         took_s = str(round(steady() - known[phase], 3))
-    says = " ".join(" ".join(words).split())[:900]
     body = json.dumps({
         "v": 1, "at": now(), "phase": phase, "state": state,
-        "took_s": float(took_s) if took_s else None, "says": says,
+        "took_s": float(took_s) if took_s else None,
+        "says": " ".join(" ".join(words).split())[:900],
     }).encode()  # fmt: skip
-    while True:
-        known["number"] += 1
-        status = stored("PUT", f"boots/{SAID['CLOUDWHALE_NODE']}/{known['number']:06d}.json", body)
-        if status != 412:
-            break
-    with open(path, "w") as file:
-        json.dump(known, file)
+    number, status = int(known.get("number", 0)), 412
+    while status == 412:  # there is one: ours, of which we got no answer
+        number += 1
+        status = stored("PUT", f"boots/{SAID['CLOUDWHALE_NODE']}/{number:06d}.json", body)
     if status != 200:
         raise Trouble(f"there is no bucket {SAID['CLOUDWHALE_MAILBOX']}")
+    return number
 
 
 def moment(date: str) -> float:

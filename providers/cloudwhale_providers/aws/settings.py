@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from cloudwhale.model.value import Value
 from cloudwhale.spi.errors import SettingsError
-from cloudwhale_providers.aws.images import PARAMETER
+from cloudwhale_providers.aws.images import DEFAULT, KNOWN
 
 REGIONS: tuple[str, ...] = (
     "af-south-1", "ap-east-1", "ap-east-2", "ap-northeast-1", "ap-northeast-2", "ap-northeast-3",
@@ -28,7 +28,7 @@ WANTED = {
     "scheduler_role": "the ARN of a role, like arn:aws:iam::123456789012:role/cloudwhale-stops",
     "security_group": "the id of a security group, like sg-0123456789abcdef0",
     "subnets": 'regions with lists of subnets, like {us-east-1 = ["subnet-0123"]}',
-    "image": "an AMI's id, or the name of a parameter that names one",
+    "image": f"{', '.join(KNOWN)}, an AMI's id, or the name of a parameter that names one",
     "pin_zone": "true or false",
 }
 
@@ -48,8 +48,8 @@ class AwsSettings(Value):
     """Empty: one without any inbound rule is made for the installation."""
     subnets: Mapping[str, tuple[str, ...]] = {}
     """By region; none: the default subnets of its default VPC."""
-    image: str = PARAMETER
-    """AMI, or the SSM parameter that names it."""
+    image: str = DEFAULT
+    """Short name of a known one, AMI, or the SSM parameter that names it."""
     pin_zone: bool = False
     """Whether a machine must stand in the zone that it was planned for."""
 

@@ -17,6 +17,8 @@ LAUNCH = "cloudwhale:launch"
 PROJECT = "cloudwhale:project"
 LEASE = "cloudwhale:lease"
 """`NUMBER:SECONDS` from launch on until the machine ends by itself."""
+GPUS = "cloudwhale:gpus"
+"""How many GPUs it was rented with; 0: none, and its first boot looks for none."""
 STOP_AT = "cloudwhale:stop-at"
 """When the cloud ends it, in seconds since 1970."""
 NAME = "Name"
@@ -31,6 +33,7 @@ def of_machine(installation: str, request: LaunchRequest, now: Instant) -> dict[
         NODE: request.node,
         LAUNCH: request.request_id,
         PROJECT: request.project,
+        GPUS: str(len(request.offer.facts.devices) if request.offer is not None else 0),
     }
     if request.lease is not None:
         seconds = max(0, int(request.lease.away_until - now))

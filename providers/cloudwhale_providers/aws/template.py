@@ -13,12 +13,12 @@ from threading import Lock
 from typing import Any
 
 from cloudwhale.model.units import GiB
-from cloudwhale.spi.errors import CloudwhaleError
+from cloudwhale.spi.errors import CloudwhaleError, Denied
 from cloudwhale.spi.provider import LaunchRequest
 from cloudwhale_providers.aws import tags
 from cloudwhale_providers.aws.account import Account
 from cloudwhale_providers.aws.asking import code_of
-from cloudwhale_providers.aws.images import Image, Images
+from cloudwhale_providers.aws.images import KNOWN, SETTING, Image, Images
 from cloudwhale_providers.aws.network import Network
 from cloudwhale_providers.aws.user_data import user_data
 from cloudwhale_providers.prices.aws import ROOT_KEEPS_GIB
@@ -78,11 +78,17 @@ class Templates:
 
     def _content(self, region: str, request: LaunchRequest) -> dict[str, Any]:
         image = self._images.image(region)
+        if request.pythons and image.python and image.python not in request.pythons:
+            raise Denied(
+                f"the image {image.id} has Python {image.python}, and the agent's archive is for "
+                f"{', '.join(request.pythons)}",
+                f"Set `{SETTING}` in [clouds.aws] to {' or '.join(KNOWN)}.",
+            )
         told = user_data(request.mailbox, self._bucket_region or region, request.bundle)
         content: dict[str, Any] = {
             "ImageId": image.id,
             "UserData": b64encode(told.encode()).decode(),
-            "SecurityGroupIds": [self._network.group(region)],
+            "SecurityGroupIds": self._groups(region, request),
             "MetadataOptions": {
                 "HttpTokens": "required",
                 "HttpEndpoint": "enabled",
@@ -97,6 +103,11 @@ class Templates:
             key = "Arn" if profile.startswith("arn:") else "Name"
             content["IamInstanceProfile"] = {key: profile}
         return content
+
+    def _groups(self, region: str, request: LaunchRequest) -> list[str]:
+        """Return the security groups: those of gangs have one more, that admits its members."""
+        usual = self._network.group(region)
+        return [usual, self._network.gang_group(region)] if request.gang else [usual]
 
 
 def name_of(whose: str, content: Mapping[str, Any]) -> str:

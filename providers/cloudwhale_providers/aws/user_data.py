@@ -103,9 +103,8 @@ try watchdog 90 "$CLOUDWHALE_STORE" lease >"$place/lease"
 read -r left <"$place/lease"
 left=$(((${left#*:} + 119) / 60))
 [ "$left" -ge @minutes@ ] || [ "$armed" -ne 0 ] || shutdown -h "+$left"
-tell watchdog 'done'
+tell watchdog 'done' -- bundle begun
 
-tell bundle begun
 room=$(($(df -Pk "$place" | tail -n 1 | { read -r _ _ _ room _; echo "$room"; }) / 1024))
 [ "$room" -ge @room_mb@ ] || ends bundle "the disk has $room MB of room, @room_mb@ are needed: \\
 $((@room_mb@ - room)) MB are lacking"

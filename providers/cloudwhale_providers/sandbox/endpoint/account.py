@@ -23,6 +23,11 @@ KINDS = (
     "base-with-single-cuda-ubuntu-22.04",
     "base-with-single-cuda-ubuntu-24.04",
 )
+OTHERS = (
+    "/aws/service/canonical/ubuntu/server/24.04/stable/current/amd64/hvm/ebs-gp3/ami-id",
+    "/aws/service/debian/release/12/latest/amd64",
+)
+"""Parameters of Ubuntu and of Debian; all of them name the one image that there is."""
 ARCHITECTURES = ("x86_64", "arm64")
 
 
@@ -39,12 +44,12 @@ def image_id(region: str, architecture: str) -> str:
 
 def add_image(backend: Any, region: str, architecture: str) -> None:
     """Put the image into a region."""
-    name = f"Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 22.04) {architecture} 20261001"
+    name = f"The sandbox's image {architecture}"
     image = _image_class()(
         backend,
         image_id(region, architecture),
         name=name,
-        description="The sandbox's image: nothing boots from it.",
+        description="What machines of the sandbox boot from.",
         owner_id=IMAGE_OWNER,
         owner_alias="amazon",
         public=True,
@@ -90,23 +95,22 @@ def add_parameters(region: str) -> None:
 
     made: Any = models.Parameter  # abstract only by its base, which has nothing of SSM
     backend: Any = get_backend("ssm")[ACCOUNT][region]
-    for architecture in ARCHITECTURES:
-        for kind in KINDS:
-            name = parameter(architecture, kind)
-            backend._parameters[name] = [
-                made(
-                    account_id=ACCOUNT,
-                    name=name,
-                    value=image_id(region, architecture),
-                    parameter_type="String",
-                    description=None,
-                    allowed_pattern=None,
-                    keyid=None,
-                    last_modified_date=utcnow(),
-                    version=1,
-                    data_type="text",
-                )
-            ]
+    named = {parameter(one, kind): one for one in ARCHITECTURES for kind in KINDS}
+    for name, architecture in (named | dict.fromkeys(OTHERS, ARCHITECTURES[0])).items():
+        backend._parameters[name] = [
+            made(
+                account_id=ACCOUNT,
+                name=name,
+                value=image_id(region, architecture),
+                parameter_type="String",
+                description=None,
+                allowed_pattern=None,
+                keyid=None,
+                last_modified_date=utcnow(),
+                version=1,
+                data_type="text",
+            )
+        ]
 
 
 def add_roles(has_spot_role: bool) -> None:
