@@ -18,6 +18,7 @@ from pydantic import AfterValidator, Field, ValidationError
 from cloudwhale.model.units import Seconds
 from cloudwhale.model.value import Value
 from cloudwhale.spi.errors import SettingsError
+from cloudwhale.spi.sandbox import Machines
 
 PREFIX = "CLOUDWHALE_"
 
@@ -73,6 +74,7 @@ _WANTED = {
     "max_price_usd_h": "a number of dollars above 0, like 12.5",
     "clouds": "tables, like [clouds.aws]; in the environment names, like aws",
     "sandbox": "true or false",
+    "sandbox_machines": "auto, processes or boots",
     "sandbox_script": "the path of a YAML file, like storm.yaml",
     "takes_jobs": "true or false",
     "accept_no_stop": "true or false",
@@ -172,6 +174,8 @@ class Settings(Value):
     """Clouds that machines are rented from, each with what its provider is told."""
     sandbox: bool = False
     """Whether machines are rented in a cloud on this host, with money of its own."""
+    sandbox_machines: Machines = "auto"
+    """How the machines there run: `processes` of this host, systems that `boots`, or as it can."""
     sandbox_script: str = ""
     """The weather of that cloud: a YAML file; a relative one lies beside the settings file."""
     takes_jobs: bool = True

@@ -14,7 +14,7 @@ from cloudwhale.control.surrounding import Box, box_of
 from cloudwhale.model.units import MicroUsd, Seconds, usd
 from cloudwhale.reporting.figures import counted
 from cloudwhale.reporting.sheet import Cell, Column, Sheet, cells
-from cloudwhale.settings import load
+from cloudwhale.settings import checked, load
 from cloudwhale.spi.errors import Unreachable
 from cloudwhale.spi.sandbox import Metered, Standing
 
@@ -22,10 +22,13 @@ ENDS_WITHIN_S: Seconds = 30.0
 LOOK_EVERY_S: Seconds = 0.05
 
 
-def serve(folder: Path | None, script: Path | None) -> int:
+def serve(folder: Path | None, script: Path | None, machines: str | None) -> int:
     """Be the sandbox until it is idle or told to end."""
-    box = _box()
-    return box.sandbox.serve(folder or box.folder, script, SystemClock())
+    settings = load(Path.cwd())
+    if machines is not None:
+        settings = checked({**settings.model_dump(), "sandbox_machines": machines}, "--machines")
+    box = box_of(settings)
+    return box.sandbox.serve(folder or box.folder, script, SystemClock(), settings.sandbox_machines)
 
 
 def status(as_json: bool) -> int:

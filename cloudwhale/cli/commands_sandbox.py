@@ -70,11 +70,15 @@ def serve(
     script: Annotated[
         Path | None, typer.Option("--script", metavar="FILE", help="Its weather.")
     ] = None,
+    machines: Annotated[
+        str | None,
+        typer.Option("--machines", help="auto, processes or boots: how its machines run."),
+    ] = None,
 ) -> None:
     """Be the sandbox, in the foreground, until it is idle or told to end."""
     from cloudwhale.cli.boxes import serve as do
 
-    raise typer.Exit(do(folder, script))
+    raise typer.Exit(do(folder, script, machines))
 
 
 def add_to(app: typer.Typer) -> None:

@@ -60,7 +60,7 @@ def entered(settings: Settings, *, starts: bool, told: Told = _nobody) -> Settin
     if starts:
         digest = _digest(box, settings.sandbox_script)
         if found is None:
-            found = _started(box, settings.sandbox_script, told)
+            found = _started(box, settings, told)
         if digest and digest != found.script:
             raise SettingsError(
                 f"the sandbox that runs here has another script than {settings.sandbox_script}",
@@ -122,9 +122,9 @@ def _digest(box: Box, script: str) -> str:
     return box.sandbox.check(Path(script).expanduser()) if script else ""
 
 
-def _started(box: Box, script: str, told: Told) -> Surroundings:
+def _started(box: Box, settings: Settings, told: Told) -> Surroundings:
     """Start a sandbox and wait until it answers; raise Unreachable with its last words."""
-    process, waited_s = _spawned(box, script), 0.0
+    process, waited_s, said = _spawned(box, settings), 0.0, ""
     while (found := box.sandbox.surroundings(box.folder)) is None:
         try:
             code: int | None = process.wait(LOOK_EVERY_S)
@@ -139,6 +139,12 @@ def _started(box: Box, script: str, told: Told) -> Surroundings:
             where = f"All that it said is in {box.folder / LOG}."
             raise Unreachable(f"the sandbox did not come up: {says}", f"{remedy}\n{where}".strip())
         waited_s += LOOK_EVERY_S
+        says = box.sandbox.progress(box.folder)
+        if says:
+            waited_s = min(waited_s, QUIET_S)  # it takes minutes, and says how far it is
+        if says not in ("", said):
+            told(says)
+        said = says
         if waited_s - LOOK_EVERY_S < QUIET_S <= waited_s:
             told("starting the sandbox …")
     for note in found.notes:
@@ -146,9 +152,11 @@ def _started(box: Box, script: str, told: Told) -> Surroundings:
     return found
 
 
-def _spawned(box: Box, script: str) -> "subprocess.Popen[bytes]":
+def _spawned(box: Box, settings: Settings) -> "subprocess.Popen[bytes]":
     box.folder.mkdir(parents=True, exist_ok=True)
+    script = settings.sandbox_script
     words = [sys.executable, "-P", "-m", "cloudwhale", NAME, "serve", "--folder", str(box.folder)]
+    words += ["--machines", settings.sandbox_machines]
     if script:
         words += ["--script", str(Path(script).expanduser().absolute())]
     outside = {name: value for name, value in os.environ.items() if name != clock.SPEED}

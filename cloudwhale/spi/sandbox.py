@@ -3,10 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, TypeAlias
 
 from cloudwhale.model.units import Instant, MicroUsd
 from cloudwhale.spi.clock import Clock
+
+Machines: TypeAlias = Literal["auto", "processes", "boots"]
+"""How its machines run: as processes of this host, or as systems that boot; auto: as it can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +68,18 @@ class Metered:
 class Sandbox(Protocol):
     """A cloud in a process of its own; the entry point of `cloudwhale.sandboxes`."""
 
-    def serve(self, folder: Path, script: Path | None, clock: Clock) -> int:
+    def serve(
+        self, folder: Path, script: Path | None, clock: Clock, machines: Machines = "auto"
+    ) -> int:
         """Be the cloud until nobody has asked for anything for a while; return an exit code.
 
-        Raise SpecError for a script that is wrong, naming file, line and remedy.
+        Raise SpecError for a script that is wrong, naming file, line and remedy, and Denied where
+        machines are to boot and cannot.
         """
+        ...
+
+    def progress(self, folder: Path) -> str:
+        """Return how far a sandbox is that begins, as a sentence; empty: nothing keeps it."""
         ...
 
     def surroundings(self, folder: Path) -> Surroundings | None:

@@ -14,8 +14,9 @@ from cloudwhale.mailbox.documents import REPORTS, AnyReport, Joined
 from cloudwhale.mailbox.objects import StoreObjects, open_objects
 from cloudwhale_providers.sandbox.fittings import Fittings
 from cloudwhale_providers.sandbox.hypervisor import CONSOLE, Guest, House, Hypervisor, lease_left
-from cloudwhale_providers.sandbox.metadata import Identity, MetadataService
+from cloudwhale_providers.sandbox.metadata import MetadataService
 from cloudwhale_providers.sandbox.processes import of_folder
+from cloudwhale_providers.sandbox.told import Identity
 
 STUBBORN = """
 import os, sys, time

@@ -9,7 +9,8 @@ import pytest
 
 from cloudwhale_providers.sandbox.endpoint import Instance
 from cloudwhale_providers.sandbox.guests import block, told_of
-from cloudwhale_providers.sandbox.metadata import Identity, MetadataService, documents
+from cloudwhale_providers.sandbox.metadata import MetadataService
+from cloudwhale_providers.sandbox.told import Identity, documents
 
 WHO = Identity(
     "i-1", "g5.xlarge", "us-east-1a", "us-east-1", "spot", {"cloudwhale:node": "rent-1"}, "hello"

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from cloudwhale.spi.clock import Clock
-from cloudwhale.spi.sandbox import Metered, Standing, Surroundings
+from cloudwhale.spi.sandbox import Machines, Metered, Standing, Surroundings
 from cloudwhale_providers.sandbox import record
 from cloudwhale_providers.sandbox.names import (
     ACCESS_KEY,
@@ -33,11 +33,17 @@ _ENDPOINTS = "AWS_ENDPOINT_URL_"
 class Sandbox:
     """See `spi/sandbox`."""
 
-    def serve(self, folder: Path, script: Path | None, clock: Clock) -> int:
+    def serve(
+        self, folder: Path, script: Path | None, clock: Clock, machines: Machines = "auto"
+    ) -> int:
         """Be the cloud; see `spi/sandbox`. `clock` is the real one: the script may change it."""
         from cloudwhale_providers.sandbox.serving import serve
 
-        return serve(folder, script, clock)
+        return serve(folder, script, clock, machines)
+
+    def progress(self, folder: Path) -> str:
+        """Return how far a sandbox is that begins; empty: nothing keeps it."""
+        return record.progress_of(folder)
 
     def surroundings(self, folder: Path) -> Surroundings | None:
         """Return how the sandbox of a folder is reached; None: none answers."""
@@ -49,6 +55,7 @@ class Sandbox:
             mailbox=MAILBOX,
             clouds={"aws": settings()},
             owned=told.owned,
+            boots=told.boots,
             notes=told.notes,
             script=told.digest,
         )

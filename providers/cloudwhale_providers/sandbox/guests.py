@@ -9,34 +9,41 @@ from cloudwhale.model.units import Instant
 from cloudwhale_providers.sandbox.endpoint import Endpoint, Instance
 from cloudwhale_providers.sandbox.fittings import fittings, shapes
 from cloudwhale_providers.sandbox.hypervisor import Guest
-from cloudwhale_providers.sandbox.metadata import Identity
+from cloudwhale_providers.sandbox.told import Identity, Keys
 
 MARK = "# cloudwhale: "
-"""So begins the line of a machine's user data that says in JSON what its agent needs."""
+"""So begins the line of a machine's user data that says in JSON which mailbox its agent has."""
 
 
 def guest(instance: Instance, endpoint: Endpoint, now: Callable[[], Instant]) -> Guest:
-    """Return a machine that is to run; raise ValueError for user data that it cannot boot from."""
+    """Return a machine that is to run; raise ValueError for a type that nobody knows."""
     shape = shapes().get(instance.type)
     if shape is None:
         raise ValueError(f"{instance.type} is no machine type that ships with the prices")
-    told = block(instance.user_data)
     tags = instance.tags if instance.metadata_tags else {}
     who = Identity(
         instance.id, instance.type, instance.zone, instance.region, instance.market,
-        tags, instance.user_data,
+        tags, instance.user_data, instance.image, instance.profile,
     )  # fmt: skip
 
     def notices() -> Mapping[str, str]:
         newest = endpoint.instance(instance.id)
         return {} if newest is None else told_of(newest, now())
 
+    def keys() -> Keys | None:
+        found = endpoint.credentials_of(instance.id)
+        if found is None:
+            return None
+        role = instance.profile.rpartition("/")[2]
+        return Keys(role, found.access_key, found.secret_key, found.token, found.expires_at, now())
+
     return Guest(
         who=who,
         launched_at=instance.launched_at,
-        mailbox=str(told.get("mailbox", "")),
+        mailbox=_mailbox(instance.user_data),
         fittings=fittings(shape, instance.region),
         notices=notices,
+        keys=keys,
     )
 
 
@@ -49,6 +56,14 @@ def block(user_data: str) -> Mapping[str, Any]:
                 raise ValueError("its user data names no mailbox")
             return dict(told)
     raise ValueError(f"its user data has no line that begins with {MARK}{{")
+
+
+def _mailbox(user_data: str) -> str:
+    """Return what an agent joins; empty: only who runs the user data can know."""
+    try:
+        return str(block(user_data)["mailbox"])
+    except ValueError:
+        return ""
 
 
 def told_of(instance: Instance, now: Instant) -> dict[str, str]:

@@ -6,12 +6,14 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale_providers.sandbox import containers, processes
 from cloudwhale_providers.sandbox.fittings import Fittings
-from cloudwhale_providers.sandbox.metadata import Identity, MetadataService, documents
+from cloudwhale_providers.sandbox.metadata import MetadataService
 from cloudwhale_providers.sandbox.names import LEASE, NODE
+from cloudwhale_providers.sandbox.told import Identity, Keys, documents
 
 CONSOLE = "console.log"
 KEPT = 50
@@ -21,6 +23,11 @@ PASSED_ON = ("PATH", "LANG", "LD_LIBRARY_PATH")
 NO_DOCKER = "unix:///nonexistent/cloudwhale-sandbox/docker.sock"
 
 Notices = Callable[[], Mapping[str, str]]
+
+
+def _no_keys() -> Keys | None:
+    """Have none."""
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +42,8 @@ class Guest:
     """What its jobs can have."""
     notices: Notices = dict[str, str]
     """What it is told of its going now."""
+    keys: Callable[[], Keys | None] = _no_keys
+    """Of its role, now."""
 
     @property
     def node(self) -> str:
@@ -62,6 +71,43 @@ class _Running:
     pid: int | None = field(default=None)
 
 
+class Machines(Protocol):
+    """Starts and ends machines; used by one thread."""
+
+    def __len__(self) -> int:
+        """Return how many run."""
+        ...
+
+    def start(self, guest: Guest) -> None:
+        """Boot a machine; one that runs already is left alone. Raise OSError, ValueError."""
+        ...
+
+    @property
+    def agents(self) -> Collection[int]:
+        """Return the processes that are waited for here."""
+        ...
+
+    def exited(self) -> Sequence[str]:
+        """Return, once, the machines that have shut down."""
+        ...
+
+    def last_words(self, machine: str) -> str:
+        """Return the last line that a machine's console has shown."""
+        ...
+
+    def end(self, machines: Iterable[str]) -> Sequence[int]:
+        """End machines with all that runs there; return the processes that could not be ended."""
+        ...
+
+    def tidy(self) -> None:
+        """End what an earlier box of the folder has left, and forget its oldest machines."""
+        ...
+
+    def close(self) -> Sequence[int]:
+        """End every machine."""
+        ...
+
+
 class Hypervisor:
     """Starts and ends machines; used by one thread."""
 
@@ -79,10 +125,12 @@ class Hypervisor:
         """Boot a machine: its agent joins the mailbox; one that runs already is left alone.
 
         A machine that was not launched for a node runs nothing. Raises OSError, and ValueError for
-        one without a lease.
+        one without a lease or a mailbox.
         """
         if guest.who.id in self._running:
             return
+        if guest.node and not guest.mailbox:
+            raise ValueError("its user data names no mailbox")
         home = self.home(guest.who.id)
         home.mkdir(parents=True, exist_ok=True)
         machine = _Running(guest, home)
@@ -106,11 +154,7 @@ class Hypervisor:
 
     def last_words(self, machine: str) -> str:
         """Return the last line that a machine's console has shown."""
-        try:
-            lines = (self.home(machine) / CONSOLE).read_text(errors="replace").strip().splitlines()
-        except OSError:
-            lines = []
-        return lines[-1] if lines else "its agent has left"
+        return last_line(self.home(machine)) or "its agent has left"
 
     def end(self, machines: Iterable[str]) -> Sequence[int]:
         """End machines with all that runs there; return the processes that could not be ended.
@@ -127,7 +171,7 @@ class Hypervisor:
         for one in ending:
             if one.pid is not None:
                 os.waitpid(one.pid, 0) if one.pid not in left else None
-            _clear(one.home, self._house.has_containers)
+            self._clear(one.home)
         return sorted(left)
 
     def tidy(self) -> None:
@@ -136,7 +180,7 @@ class Hypervisor:
             processes.killed([self._instances])
             homes = sorted(self._instances.iterdir(), key=lambda home: home.stat().st_mtime)
             for home in homes:
-                _clear(home, self._house.has_containers)
+                self._clear(home)
             for home in homes[:-KEPT]:
                 shutil.rmtree(home, ignore_errors=True)
 
@@ -145,6 +189,12 @@ class Hypervisor:
         return self.end(list(self._running))
 
     # -- one machine -------------------------------------------------------------------------
+
+    def _clear(self, home: Path) -> None:
+        if self._house.has_containers:
+            containers.remove(home)
+        containers.remove_groups(home)
+        clear(home)
 
     def _started(self, machine: _Running, metadata: str) -> int:
         return os.posix_spawn(
@@ -206,11 +256,8 @@ def _collected(machine: _Running) -> bool:
     return bool(pid)
 
 
-def _clear(home: Path, has_containers: bool) -> None:
+def clear(home: Path) -> None:
     """Delete a machine's disk; what its console showed stays."""
-    if has_containers:
-        containers.remove(home)
-    containers.remove_groups(home)
     for path in home.iterdir():
         if path.name == CONSOLE:
             continue
@@ -218,3 +265,12 @@ def _clear(home: Path, has_containers: bool) -> None:
             shutil.rmtree(path, ignore_errors=True)
         else:
             path.unlink(missing_ok=True)
+
+
+def last_line(home: Path) -> str:
+    """Return the last line that a machine's console has shown; empty: it has shown none."""
+    try:
+        lines = (home / CONSOLE).read_text(errors="replace").strip().splitlines()
+    except OSError:
+        lines = []
+    return lines[-1] if lines else ""

@@ -1,10 +1,10 @@
-"""The metadata service of each machine in the box: the real paths, on a port of its own.
+"""The metadata service of each machine in the box: a token first, then what it is told.
 
 IMDSv2 as the EC2 User Guide has it ("Access instance metadata"): a token by PUT, 401 without one,
 404 for what there is none of, like the word that a spot machine goes.
 """
 
-import json
+import re
 import secrets
 import selectors
 import socket
@@ -19,6 +19,8 @@ from cloudwhale.model.units import Instant, Seconds
 
 TOKEN_PATH = "/latest/api/token"
 TOKEN, TTL = "X-aws-ec2-metadata-token", "X-aws-ec2-metadata-token-ttl-seconds"
+VERSION = re.compile(r"latest|1\.0|20\d\d-\d\d-\d\d")
+"""Of the answers' form, which has not changed for what is told here."""
 TTL_MOST: Seconds = 21_600  # six hours, says the User Guide
 ANSWERS_WITHIN_S: Seconds = 5.0
 
@@ -47,15 +49,21 @@ class MetadataService:
         self._thread = threading.Thread(target=self._listen, name="metadata", daemon=True)
         self._thread.start()
 
-    def add(self, machine: str, documents: Documents) -> str:
-        """Serve a machine's metadata; return the URL that its processes are given."""
-        listening = socket.create_server(("127.0.0.1", 0))
+    def add(
+        self, machine: str, documents: Documents, listening: socket.socket | None = None
+    ) -> str:
+        """Serve a machine's metadata; return the URL that its processes are given.
+
+        `listening`: where, which is closed with the machine; None: on loopback.
+        """
+        listening = listening or socket.create_server(("127.0.0.1", 0))
         one = _Machine(listening, documents, {})
         with self._lock:
             self._machines[machine] = one
             self._selector.register(listening, selectors.EVENT_READ, one)
         self._waker.send(b"x")
-        return f"http://127.0.0.1:{listening.getsockname()[1]}"
+        address, port = listening.getsockname()[:2]
+        return f"http://{address}:{port}"
 
     def remove(self, machine: str) -> None:
         """Serve a machine no more; one that is unknown is fine."""
@@ -165,9 +173,9 @@ class _Question(BaseHTTPRequestHandler):
         if not self.server.holds(self.headers.get(TOKEN)):
             self._say(401, "Unauthorized")
             return
-        path = self.path.partition("?")[0]
-        found = self.server.document(path.removeprefix("/latest/"))
-        if found is None or not path.startswith("/latest/"):
+        version, _, path = self.path.partition("?")[0].lstrip("/").partition("/")
+        found = self.server.document(path) if VERSION.fullmatch(version) else None
+        if found is None:
             self._say(404, "Not Found")
         else:
             self._say(200, found)
@@ -190,39 +198,3 @@ class _Question(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:
         """Say nothing: agents ask every few seconds."""
-
-
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """What a machine is told of itself."""
-
-    id: str
-    type: str
-    zone: str
-    region: str
-    market: str
-    tags: Mapping[str, str]
-    user_data: str = ""
-
-
-def documents(who: Identity, notices: Mapping[str, str]) -> dict[str, str]:
-    """Return all that a machine is told; `notices`: of its going, by path below `meta-data/`."""
-    told = {
-        "instance-id": who.id,
-        "instance-type": who.type,
-        "instance-life-cycle": who.market,
-        "local-ipv4": "127.0.0.1",
-        "placement/availability-zone": who.zone,
-        "placement/region": who.region,
-        **{f"tags/instance/{key}": value for key, value in who.tags.items()},
-        **notices,
-    }
-    identity = {
-        "instanceId": who.id, "instanceType": who.type,
-        "availabilityZone": who.zone, "region": who.region,
-    }  # fmt: skip
-    found = {f"meta-data/{path}": text for path, text in told.items()}
-    found["dynamic/instance-identity/document"] = json.dumps(identity)
-    if who.user_data:
-        found["user-data"] = who.user_data
-    return found

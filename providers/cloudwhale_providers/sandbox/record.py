@@ -10,8 +10,8 @@ from typing import Any
 from cloudwhale.model.units import Instant
 from cloudwhale_providers import locks
 
-RECORD, LOCK, LAST, METER, LOG = (
-    "sandbox.json", "sandbox.lock", "clock.json", "meter.json", "sandbox.log"
+RECORD, LOCK, LAST, METER, LOG, PROGRESS = (
+    "sandbox.json", "sandbox.lock", "clock.json", "meter.json", "sandbox.log", "progress"
 )  # fmt: skip
 
 
@@ -31,6 +31,8 @@ class Record:
     """Of what stood in that file."""
     owned: bool
     notes: tuple[str, ...] = ()
+    boots: bool = False
+    """Whether its machines do, and so need the agent's archive."""
 
 
 class Lock:
@@ -81,6 +83,23 @@ def keep(folder: Path, record: Record) -> None:
 def forget(folder: Path) -> None:
     """Say no more that a sandbox is reached."""
     (folder / RECORD).unlink(missing_ok=True)
+
+
+def keep_progress(folder: Path, says: str) -> None:
+    """Write how far a sandbox is that cannot be reached yet; empty: nothing keeps it."""
+    if says:
+        write(folder / PROGRESS, says)
+    else:
+        (folder / PROGRESS).unlink(missing_ok=True)
+
+
+def progress_of(folder: Path) -> str:
+    """Return how far the sandbox of a folder is that begins; empty: nothing keeps it."""
+    try:
+        says = (folder / PROGRESS).read_text().strip()
+    except OSError:
+        return ""
+    return says if Lock(folder).is_held() else ""
 
 
 @dataclass(frozen=True, slots=True)

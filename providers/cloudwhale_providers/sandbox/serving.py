@@ -5,17 +5,20 @@ import signal
 import sys
 import threading
 from collections import deque
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
 
 from cloudwhale.model.units import Seconds
 from cloudwhale.spi.clock import Clock
-from cloudwhale_providers.sandbox import containers, orphans, record
+from cloudwhale.spi.sandbox import Machines as Wish
+from cloudwhale_providers.sandbox import boots, containers, orphans, record
 from cloudwhale_providers.sandbox.box import reached
+from cloudwhale_providers.sandbox.choosing import Choice, chosen
 from cloudwhale_providers.sandbox.endpoint import Endpoint, Instance
 from cloudwhale_providers.sandbox.guests import guest
-from cloudwhale_providers.sandbox.hypervisor import House, Hypervisor
+from cloudwhale_providers.sandbox.hypervisor import House, Hypervisor, Machines
 from cloudwhale_providers.sandbox.metadata import MetadataService
 from cloudwhale_providers.sandbox.meter import Meter
 from cloudwhale_providers.sandbox.pace import PacedClock, pace_from
@@ -28,10 +31,13 @@ METER_EVERY_S: Seconds = 2.0  # of real time
 NO_CONTAINERS = "machines of the sandbox have no containers here: that needs root and Docker"
 
 
-def serve(folder: Path, script: Path | None, clock: Clock, idle_s: Seconds = IDLE_S) -> int:
+def serve(
+    folder: Path, script: Path | None, clock: Clock, machines: Wish, idle_s: Seconds = IDLE_S
+) -> int:
     """Be the sandbox of a folder until it is idle or told to end; 0 at once when there is one.
 
-    Raise SpecError for a script that is wrong, Denied without moto, OSError.
+    Raise SpecError for a script that is wrong, Denied without moto or where machines are to boot
+    and cannot, OSError.
     """
     told = Script() if script is None else read(script)
     for name in [name for name in os.environ if name.startswith("AWS_")]:
@@ -45,14 +51,23 @@ def serve(folder: Path, script: Path | None, clock: Clock, idle_s: Seconds = IDL
     with ExitStack() as stack:
         stack.callback(lock.leave)
         stack.callback(record.forget, folder)
-        Serving(folder, told, clock, stack).to_the_end(idle_s)
+
+        def is_making(says: str) -> None:
+            record.keep_progress(folder, says)
+
+        choice = chosen(machines, folder, told.speed, is_making)
+        record.keep_progress(folder, "")
+        Serving(folder, told, (clock, choice), stack).to_the_end(idle_s)
     return 0
 
 
 class Serving:
     """One life of a sandbox."""
 
-    def __init__(self, folder: Path, script: Script, clock: Clock, stack: ExitStack) -> None:
+    def __init__(
+        self, folder: Path, script: Script, ways: tuple[Clock, Choice], stack: ExitStack
+    ) -> None:
+        clock, choice = ways
         self._folder, self._script, self._outside = folder, script, clock
         last = record.last_of(folder)
         pace = pace_from(clock.now(), script.speed, last.at)
@@ -63,18 +78,16 @@ class Serving:
         stack.callback(self._endpoint.close)
         metadata = MetadataService(self._clock.now)
         stack.callback(metadata.close)
-        has_containers = containers.can_have_containers()
-        house = House(folder, reached(url, pace.words), has_containers, self._clock.now)
-        self._hypervisor = Hypervisor(house, metadata)
+        self._hypervisor, notes = self._machines(choice, metadata, reached(url, pace.words))
         self._hypervisor.tidy()
         self._meter = Meter(folder)
         self._metered_at: Seconds = 0.0
         self._runs = False
         """Whether there is a machine that has not ended."""
-        notes = () if has_containers else (NO_CONTAINERS,)
         self._record = record.Record(
             pid=orphans.own_pid(), url=url, clock=pace.words, speed=pace.speed,
             script=script.file, digest=script.digest, owned=script.owned, notes=notes,
+            boots=choice.image is not None,
         )  # fmt: skip
         stack.callback(self._close)
 
@@ -94,6 +107,23 @@ class Serving:
                 if at == 0:
                     raise
         raise AssertionError("two ports were tried")
+
+    def _machines(
+        self, choice: Choice, metadata: MetadataService, told: Mapping[str, str]
+    ) -> tuple[Machines, tuple[str, ...]]:
+        """Return who runs the machines, and what is to be said of them."""
+        notes = (choice.note,) if choice.note else ()
+        if choice.image is None:
+            has_containers = containers.can_have_containers()
+            house = House(self._folder, told, has_containers, self._clock.now)
+            if not has_containers:
+                notes = (*notes, NO_CONTAINERS)
+            return Hypervisor(house, metadata), notes
+        port = int(self._endpoint.url.rpartition(":")[2])
+        house = House(self._folder, boots.environment(told, port), True, self._clock.now)
+        machines = boots.Boots(house, metadata, choice.image)
+        self._endpoint.listen_also(machines.network.listening(port))
+        return machines, notes
 
     def to_the_end(self, idle_s: Seconds) -> None:
         """Say how it is reached, and turn until it is told to end, or idle."""

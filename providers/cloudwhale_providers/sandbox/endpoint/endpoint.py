@@ -1,5 +1,6 @@
 """A cloud's API over HTTP on loopback: EC2, S3, SSM, IAM, STS, schedules and quotas."""
 
+import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -99,6 +100,10 @@ class Endpoint:
     def url(self) -> str:
         """Return where it listens."""
         return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def listen_also(self, listening: socket.socket) -> None:
+        """Answer on another socket too, until this closes it."""
+        self._server.also(listening)
 
     def close(self) -> None:
         """Stop listening; every connection is closed, every thread ends."""

@@ -45,6 +45,7 @@ def make(region: Region, spec: Spec, now: Instant, price: MicroUsd | None) -> tu
         disk_gib=sum(int(one.size) for one in volumes),
         metadata_tags=metadata.get("InstanceMetadataTags") == "enabled",
         profile=profile,
+        image=str(spec.data["ImageId"]),
         volumes=tuple(str(one.id) for one in volumes),
     )
     return made, instance

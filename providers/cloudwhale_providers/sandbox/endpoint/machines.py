@@ -44,4 +44,5 @@ class Instance:
     """Whether the machine may read its tags from the metadata service."""
     profile: str = ""
     """ARN of its instance profile; empty: it has none."""
+    image: str = ""
     volumes: tuple[str, ...] = field(default=())

@@ -25,6 +25,7 @@ class Server(ThreadingHTTPServer):
         self._open: set[socket.socket] = set()
         self._turn = threading.Lock()
         self._talks: list[threading.Thread] = []
+        self._others: list[socket.socket] = []
         super().__init__(("127.0.0.1", port), Connection)
 
     def note(self, connection: socket.socket, is_open: bool) -> None:
@@ -42,6 +43,21 @@ class Server(ThreadingHTTPServer):
         self._talks.append(thread)
         thread.start()
 
+    def also(self, listening: socket.socket) -> None:
+        """Listen on another socket too, until this stops."""
+        self._others.append(listening)
+        thread = threading.Thread(target=self._accept, args=(listening,), daemon=True)
+        self._talks.append(thread)
+        thread.start()
+
+    def _accept(self, listening: socket.socket) -> None:
+        while True:
+            try:
+                request, address = listening.accept()
+            except OSError:
+                return  # it is closed
+            self.process_request(request, address)
+
     def hang_up(self) -> None:
         """Close every connection; their threads end."""
         with self._turn:
@@ -52,6 +68,10 @@ class Server(ThreadingHTTPServer):
     def stop(self) -> None:
         """Serve no more; all threads of clients have ended when this returns."""
         self.shutdown()
+        for listening in self._others:
+            with contextlib.suppress(OSError):
+                listening.shutdown(socket.SHUT_RDWR)  # whoever accepts there wakes up
+            listening.close()
         self.hang_up()
         self.server_close()
         for thread in self._talks:

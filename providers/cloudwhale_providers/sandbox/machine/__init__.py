@@ -1,0 +1,1 @@
+"""What stands inside a machine of the box: files of its image, and what starts it."""
