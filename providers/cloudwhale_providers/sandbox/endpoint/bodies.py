@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cloudwhale_providers.sandbox.endpoint.messages import Stretch
+
 SMALL_BYTES = 64 * 1024
 """Up to this a body is kept in memory too: mailboxes are read often."""
 BUCKETS = "buckets.json"
@@ -35,6 +37,15 @@ class Body:
         with self.path.open("rb") as file:
             file.seek(self.begins_at + first)
             return file.read(end - first)
+
+    def stretch(self, first: int, last: int) -> Stretch | None:
+        """Return part of it as it lies in a file, `last` included; None: it is in memory.
+
+        Raise FileNotFoundError when it was deleted.
+        """
+        if self.data is not None or self.path is None:
+            return None
+        return Stretch(self.path, self.begins_at + first, last + 1 - first)
 
 
 class Bodies:

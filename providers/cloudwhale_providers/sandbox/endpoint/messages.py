@@ -1,9 +1,12 @@
 """What is asked over HTTP, and what is answered."""
 
+import os
 import re
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from urllib.parse import parse_qsl, unquote
 
 SCOPE = re.compile(r"Credential=([^/]+)/[0-9]{8}/([^/]+)/([^/]+)/aws4_request")
@@ -54,6 +57,31 @@ class Asked:
         return self.form.get("Action", "") or target.rpartition(".")[2]
 
 
+class Stretch:
+    """Bytes of a file that is open for as long as this is."""
+
+    def __init__(self, path: Path, begins_at: int, size: int) -> None:
+        """Open it; raise OSError."""
+        self._begins_at, self.size = begins_at, size
+        self._file = -1
+        self._file = os.open(path, os.O_RDONLY)
+
+    def send(self, connection: socket.socket) -> None:
+        """Send all of it from the kernel's memory; raise OSError."""
+        sent = 0
+        while sent < self.size:
+            at = self._begins_at + sent
+            count = os.sendfile(connection.fileno(), self._file, at, self.size - sent)
+            if not count:
+                raise ConnectionAbortedError
+            sent += count
+
+    def __del__(self) -> None:
+        """Close it, sent or not: an answer may be dropped on its way."""
+        if self._file >= 0:
+            os.close(self._file)
+
+
 @dataclass(frozen=True)
 class Answer:
     """One answer."""
@@ -63,3 +91,5 @@ class Answer:
     body: bytes = b""
     length: int | None = None
     """What a HEAD would have sent; None: what the body has."""
+    stretch: Stretch | None = None
+    """What is sent instead of the body, without passing through this process's memory."""
