@@ -91,6 +91,8 @@ class Dockerd:
     """A dockerd in a folder of its own."""
 
     folder: Path
+    before: tuple[str, ...] = ()
+    """Words before its command, as of a program that enters a namespace."""
 
     @property
     def host(self) -> str:
@@ -107,18 +109,19 @@ class Dockerd:
         with at(self.host):
             return images_here() is not None
 
-    def start(self, *words: str, gpus: bool = True) -> None:
-        """Start it and wait until it answers; `gpus`: with the fake NVIDIA."""
+    def start(self, *words: str, gpus: bool = True, quiet: bool = True) -> None:
+        """Start it and wait until it answers; `gpus`: with the fake NVIDIA; `quiet`: no network."""
         (self.folder / "pid").unlink(missing_ok=True)
         ended = self.folder / f"ended-{os.urandom(4).hex()}"
-        told = [*words]
+        told = [*(QUIET if quiet else ()), *words]
         if gpus:
             told += [f"--add-runtime=fake={_fake_nvidia(self.folder)}", "--default-runtime=fake"]
         keeper = [sys.executable, __file__, str(self.folder), ended.name, *told]
         path = f"{self.folder / 'bin'}:{os.environ['PATH']}" if gpus else os.environ["PATH"]
         with (self.folder / "log").open("ab") as log:
             subprocess.run(
-                ["setsid", "--fork", *keeper], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                [*self.before, "setsid", "--fork", *keeper],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 env={**os.environ, "PATH": path}, check=True,
             )  # fmt: skip
         self._wait(self.answers, True, ended)
@@ -264,7 +267,7 @@ def keep(folder: Path, ended: str, words: list[str]) -> None:
     adopt_orphans()  # what init should reap, containerd would be taken for alive
     places = [f"--data-root={folder / 'root'}", f"--exec-root={folder / 'exec'}"]
     places += [f"--pidfile={folder / 'pid'}", f"--host=unix://{folder / 'docker.sock'}"]
-    daemon = subprocess.Popen(["dockerd", *places, *QUIET, *words])
+    daemon = subprocess.Popen(["dockerd", *places, *words])
     with (folder / "users").open("w") as users:
         while not _reaped(daemon.pid):
             wait(USERS_EVERY_S)

@@ -80,6 +80,9 @@ class LiveAgent:
         self.options: list[str] = []
         self.env: dict[str, str] = {"PYTHONPATH": str(Path(__file__).parent)}
         self.program = "cloudwhale.agent"
+        self.python = sys.executable
+        self.before: list[str] = []
+        """Words before its command, as of a program that enters a namespace."""
         self._orders = orders_to(self.objects, NODE)
         self._inbox = inbox_from(self.objects, NODE)
         self._posted = 0
@@ -89,7 +92,7 @@ class LiveAgent:
 
     def start(self) -> None:
         """Start it; its output goes to agent.log in its home."""
-        words = [sys.executable, "-P", "-m", self.program]
+        words = [*self.before, self.python, "-P", "-m", self.program]
         words += [f"--mailbox={self.url}", f"--home={self.home}", f"--node={NODE}", *self.options]
         with (self.home / "agent.log").open("ab") as output:
             self._process = subprocess.Popen(

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import resource
 import signal
 import sys
 import threading
@@ -18,9 +19,13 @@ from cloudwhale.agent.place import Place
 from cloudwhale.agent.rim import Charge, Rim
 from cloudwhale.agent.state import LEASE_S
 from cloudwhale.agent.tenancy import Tenancy, Terms, terms_from
+from cloudwhale.agent.users import apart
 from cloudwhale.clock import SystemClock
 from cloudwhale.host import add_arguments, options_from
-from cloudwhale.mailbox.objects import open_objects
+from cloudwhale.mailbox.box import boot_of
+from cloudwhale.mailbox.documents import BootTold
+from cloudwhale.mailbox.objects import Objects, open_objects
+from cloudwhale.spi.clock import Clock
 from cloudwhale.spi.errors import CloudwhaleError, SettingsError
 from cloudwhale.spi.notices import Notices
 
@@ -31,6 +36,10 @@ WRONG_NAME = 2  # another agent is this node: trying again does not help
 
 class Occupied(CloudwhaleError):
     """Another agent works in the same folder."""
+
+
+class NotApart(CloudwhaleError):
+    """Jobs could reach one another, or the store's credentials, on a machine that is rented."""
 
 
 class _Signals:
@@ -63,6 +72,7 @@ class _Signals:
 def main(words: Sequence[str] | None = None, sizes: Sizes = NORMAL) -> int:
     """Be the agent of a node until it is time to leave; 0 at once when there is one already."""
     told = arguments(words)
+    keep_no_cores()
     try:
         return serve(told, sizes)
     except Occupied:
@@ -78,7 +88,8 @@ def main(words: Sequence[str] | None = None, sizes: Sizes = NORMAL) -> int:
 def serve(told: argparse.Namespace, sizes: Sizes = NORMAL) -> int:
     """Be the agent of a node until it is time to leave; 0, or WRONG_NAME when it was taken away.
 
-    Raise Occupied, NameTaken, ClockDiffers, SettingsError, StoreUnusable, OSError: it never was.
+    Raise Occupied, NameTaken, ClockDiffers, NotApart, SettingsError, StoreUnusable, OSError: it
+    never was.
     """
     signals = _Signals()
     place = Place(told.home.expanduser().absolute(), told.node)
@@ -92,8 +103,10 @@ def serve(told: argparse.Namespace, sizes: Sizes = NORMAL) -> int:
     objects = open_objects(told.mailbox)
     agent = f"{told.node}-{os.urandom(6).hex()}"
     try:
+        if tenancy is not None and told.own_users:
+            _must_keep_apart(place, objects, clock)
         standing = claim(Wanted(told.node, agent, told.lease_s), place, objects, clock)
-    except (NameTaken, ClockDiffers):
+    except (NameTaken, ClockDiffers, NotApart):
         if tenancy is not None:
             tenancy.end_machine()  # trying again does not help, and every minute costs
         raise
@@ -115,6 +128,30 @@ def serve(told: argparse.Namespace, sizes: Sizes = NORMAL) -> int:
     rim.run()
     place.leave()
     return WRONG_NAME if rim.ousted else 0
+
+
+def keep_no_cores() -> None:
+    """Let no crash write memory to a disk: the agent, its shims and jobs hold secrets there.
+
+    One byte, as a limit of none still lets the kernel hand a dump to a program of its pattern
+    (core(5)). A job may raise it for itself.
+    """
+    _, most = resource.getrlimit(resource.RLIMIT_CORE)
+    if most != 0:
+        resource.setrlimit(resource.RLIMIT_CORE, (1, most))
+
+
+def _must_keep_apart(place: Place, objects: Objects, clock: Clock) -> None:
+    """Raise NotApart, and tell why the boot has failed, where jobs cannot be kept apart.
+
+    Where jobs run already, under an agent that could, the rim says what is wrong.
+    """
+    lacks = apart(place)
+    if lacks and not any(place.attempts.iterdir()):
+        failed = BootTold(at=clock.now(), phase="agent", state="failed", says=lacks)
+        box = boot_of(objects, place.path.name)
+        box.post(failed.model_dump_json().encode(), box.newest())
+        raise NotApart(lacks, "Rent a machine whose image has nftables or iptables.")
 
 
 def _notices(name: str) -> Notices | None:

@@ -132,7 +132,7 @@ class Acting:
             if self._tools.users is not None:
                 try:
                     self._tools.users.own(order, one.folder, one.publisher.checkpoints)
-                except OSError as trouble:
+                except (OSError, ValueError) as trouble:
                     return preparing.cannot(one.folder, trouble)
             one.publisher.begin()
         return told

@@ -62,6 +62,7 @@ class AttemptFolder:
     def accept(self, order: StartOrder) -> None:
         """Remember the order, before anything else is done for it."""
         self.path.mkdir(parents=True, exist_ok=True)
+        os.chmod(self.path, 0o700)  # others may be on this machine; a job's own user is let in
         write_whole(self.path / "order.json", order.model_dump_json(), lasting=True)
         for folder in (self.path.parent, self.path.parent.parent):
             flush(folder)

@@ -17,6 +17,7 @@ from cloudwhale.agent.plain_processes import PlainProcesses
 from cloudwhale.agent.users import home_of, user_of
 from cloudwhale.clock import SPEED
 from cloudwhale.mailbox.documents import StartOrder
+from cloudwhale.model.node import Device
 from cloudwhale.model.units import GiB
 from cloudwhale.spi.runtime import Runtime
 
@@ -92,7 +93,7 @@ def description(
     }
     if order.inputs:
         env["CLOUDWHALE_INPUT_DIR"] = str(folder.path / inputs.FOLDER)
-    user = user_of(folder) if order.image is None else None
+    user = user_of(folder)
     if user is not None:
         told["user"] = user
         env |= {"HOME": str(home_of(folder)), "USER": f"cloudwhale-{user}"}
@@ -105,6 +106,8 @@ def description(
             "secrets": {name: env[name] for name in secrets},
             **_for_a_container(order, folder, checkpoints),
         }
+        if user is not None:
+            told["saves"] = [*told["saves"], str(home_of(folder))]
     return json.dumps(told, separators=(",", ":")).encode()
 
 
@@ -126,7 +129,8 @@ def _for_a_container(order: StartOrder, folder: AttemptFolder, checkpoints: Path
         "node": folder.path.parents[2].name,
         "box": str(folder.path / "box"),
         "saves": [] if inside else [str(checkpoints)],
-        "gpus": [device.id for device in order.devices if not device.declared],
+        "host_network": order.host_network,
+        "gpus": [one.id for one in order.devices if _is_given(one)],
         "cpu": order.cpu,
         "memory_bytes": memory,
         # As Linux itself has it; Docker's 64 MiB are too little for any data loader.
@@ -136,6 +140,11 @@ def _for_a_container(order: StartOrder, folder: AttemptFolder, checkpoints: Path
             **{path: f"{path}:ro" for path in inputs.folders_of(folder)},
         },
     }
+
+
+def _is_given(device: Device) -> bool:
+    """Say whether containers get it: a driver gives it, or a stand-in for one, by such an id."""
+    return not device.declared or device.id.startswith("GPU-")
 
 
 def _host_memory() -> int:

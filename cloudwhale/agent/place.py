@@ -73,7 +73,7 @@ class Place:
             private, public = json.loads(path.read_text())
         except (OSError, ValueError):
             private, public = new_key_pair()
-            write_whole(path, json.dumps([private, public]), mode=0o600)
+            write_whole(path, json.dumps([private, public]))
         return private, public
 
     def claimed(self) -> Kept:
@@ -119,8 +119,10 @@ def locked(lock: int) -> bool:
     return False
 
 
-def write_whole(path: Path, text: str, mode: int = 0o644, *, lasting: bool = False) -> None:
+def write_whole(path: Path, text: str, mode: int = 0o600, *, lasting: bool = False) -> None:
     """Write a file so that a reader sees all of it or what was there before; raises OSError.
+
+    Others on this machine, jobs with a user of their own among them, have no need of it.
 
     `lasting`: what was written is there after a power cut, too.
     """

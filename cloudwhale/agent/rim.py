@@ -33,7 +33,7 @@ from cloudwhale.agent.tenancy import Tenancy
 from cloudwhale.agent.tidying import tidy
 from cloudwhale.agent.traffic import Traffic
 from cloudwhale.agent.underway import Attempts, Tools
-from cloudwhale.agent.users import block_metadata, obstacle, users_here
+from cloudwhale.agent.users import apart, users_here
 from cloudwhale.clock import pause, real
 from cloudwhale.host import AS_IT_IS, Hierarchies, HostOptions, facts
 from cloudwhale.mailbox.bell import Bell
@@ -235,6 +235,8 @@ class Rim:
     def _meet(self, event: seen.Seen, number: int | None) -> None:
         if docker_sight.is_doubtful(event):
             self._docker.doubt()
+        if isinstance(event, seen.Runtimes) and self._charge.own_users:
+            self._tools.pool.do(self._keep_apart)  # a Docker has started, and has made its rules
         self._step(event)
         if number is not None:
             self._keep_read_to(number)
@@ -283,19 +285,18 @@ class Rim:
         for path in attempts.strays(self._place.attempts):
             _say(f"attempts/{path.name} is not ours and is left alone")
         if self._charge.own_users:
-            self._step_apart()
+            self._keep_apart()
         self._orders.start(read_to)
         self._eyes.start(here)
         self._docker.begin(here, self._now())
         if self._noticing is not None:
             self._noticing.start()
 
-    def _step_apart(self) -> None:
+    def _keep_apart(self) -> None:
         """Keep jobs from one another and from the metadata service; say what cannot be done."""
-        lacks = obstacle(self._place)
-        says = f"all jobs run as the agent's own user: {lacks}" if lacks else block_metadata()
+        says = apart(self._place)
         if says:
-            self._step(seen.Noted(Code.CANNOT_ACT, says))
+            self._tell(seen.Noted(Code.CANNOT_ACT, says))
 
     def _first_read_to(self) -> ReadTo:
         """Return where a new place begins: after all orders, if an agent was here before it.

@@ -2,21 +2,22 @@
 
 Ids are numbers without a name in the list of users. What the job may write belongs to it, the
 attempt's folder can be entered by its group alone, and the machine's metadata service, which has
-the store's credentials, does not answer it. Jobs in containers are kept apart by those.
+the store's credentials, does not answer it. Jobs in containers are kept apart by those, and have
+such a user where a container is in the host's own network.
 """
 
 import os
-import shutil
 import stat
-import subprocess
 import threading
 from pathlib import Path
 
 from cloudwhale.agent.attempts import AttemptFolder
+from cloudwhale.agent.barred import barred
+from cloudwhale.agent.metadata import block_metadata
 from cloudwhale.agent.place import Place, write_whole
+from cloudwhale.mailbox.documents import StartOrder
 
 FIRST_ID, IDS = 200_000, 100_000  # beyond the system's, its people's and most containers' ids
-METADATA = "169.254.169.254"
 NAME = "user"
 """File of an attempt's folder with its id."""
 
@@ -25,11 +26,24 @@ class Users:
     """Gives ids; made where the agent is root and was told to."""
 
     def __init__(self, place: Place) -> None:
+        self._ours = place.path
         self._next = place.path / "users"
         self._turn = threading.Lock()
+        for path in (place.path, place.attempts):
+            os.chmod(path, 0o711)  # what is in there is nobody's to list
 
-    def own(self, folder: AttemptFolder, checkpoints: Path) -> None:
-        """Give an attempt's folders to a user of its own; raises OSError."""
+    def own(self, order: StartOrder, folder: AttemptFolder, checkpoints: Path) -> None:
+        """Give an attempt's folders to a user of its own; raises OSError.
+
+        A job that can be root in a container sees there what it is given, and has none. Raise
+        ValueError when it wants to be given what no job may have here.
+        """
+        if order.image is not None:
+            barring = barred(order.mounts, self._ours)
+            if barring:
+                raise ValueError(barring)
+            if not order.host_network:
+                return
         number = user_of(folder)
         if number is None:
             number = self._new()
@@ -80,21 +94,15 @@ def obstacle(place: Place) -> str:
     return ""
 
 
-def block_metadata() -> str:
-    """Keep jobs from the metadata service; say why that cannot be done, empty when it is."""
-    program = shutil.which("iptables")
-    if program is None:
-        return "there is no iptables here: jobs can reach the metadata service"
-    last = FIRST_ID + IDS - 1
-    rule = ["OUTPUT", "-d", METADATA, "-m", "owner", "--uid-owner", f"{FIRST_ID}-{last}"]
-    rule += ["-j", "REJECT"]
-    for verb in ("-C", "-I"):  # is it there already? else put it first
-        done = subprocess.run(
-            [program, "-w", "5", verb, *rule], capture_output=True, text=True, check=False
-        )
-        if done.returncode == 0:
-            return ""
-    return f"jobs can reach the metadata service: {done.stderr.strip()}"
+def apart(place: Place) -> str:
+    """Make sure that jobs can be kept from one another and from the store's credentials.
+
+    Say why they cannot; empty when they can. Done again, it changes nothing.
+    """
+    lacks = obstacle(place)
+    if lacks:
+        return f"all jobs run as the agent's own user: {lacks}"
+    return block_metadata(FIRST_ID, FIRST_ID + IDS - 1)
 
 
 def _give(path: Path, number: int) -> None:

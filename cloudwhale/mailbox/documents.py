@@ -65,6 +65,8 @@ class StartOrder(Order):
     """URLs of what it reads: fetched before it starts."""
     outputs: tuple[str, ...] = ()
     """What it leaves, relative to its working directory: stored once it has ended by itself."""
+    host_network: bool = False
+    """Whether its container is in the machine's own network, as a user of its own: gangs only."""
 
 
 class StopOrder(Order):

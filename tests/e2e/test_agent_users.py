@@ -1,9 +1,9 @@
 """On a rented machine each job is a user of its own: it sees no other job, and no credentials."""
 
+import json
 import os
 import shutil
-import subprocess
-import sys
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,13 +11,15 @@ from pathlib import Path
 import pytest
 from live_agent import LiveAgent, a_start, until
 
-from cloudwhale.agent.users import FIRST_ID, METADATA
-from cloudwhale.mailbox.documents import Noticed
+from cloudwhale.agent.users import FIRST_ID
+from cloudwhale.mailbox.box import boot_of
 
 pytestmark = [
     pytest.mark.root,
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root: jobs become other users"),
+    pytest.mark.skipif(shutil.which("unshare") is None, reason="needs unshare"),
 ]
+WITHOUT_A_FILTER = ["setpriv", "--bounding-set=-net_admin", "--inh-caps=-net_admin"]
 
 
 @pytest.fixture
@@ -26,8 +28,8 @@ def agent() -> Iterator[LiveAgent]:
     folder = Path(tempfile.mkdtemp(prefix="cloudwhale-users-"))
     folder.chmod(0o755)
     live = LiveAgent(folder)
-    # Without iptables: a test changes no rule of this host.
-    live.env |= {"PATH": "/usr/bin:/bin", "AWS_SECRET_ACCESS_KEY": "ours", "HOME": "/root"}
+    live.before = ["unshare", "--net"]  # a test changes no rule of this host
+    live.env |= {"AWS_SECRET_ACCESS_KEY": "ours", "HOME": "/root"}
     live.options = ["--rented", "--lease=1:600", "--own-users"]
     try:
         yield live
@@ -92,29 +94,46 @@ def test_a_job_and_all_that_it_started_end_when_their_shim_is_killed(agent: Live
     until(lambda: not agent.job_processes() or None, "the job's processes are gone")
 
 
-def test_without_the_means_it_is_said_that_jobs_share_a_user(agent: LiveAgent) -> None:
-    agent.home.chmod(0o700)
+def test_no_program_makes_a_job_another_user_and_others_read_nothing_of_it(
+    agent: LiveAgent,
+) -> None:
     agent.start()
-    agent.post(a_start(command="id -u"))
-    agent.ended()
-    assert agent.log() == b"0\n"
-    (noticed,) = agent.all_of(Noticed)
-    assert noticed.says.startswith("all jobs run as the agent's own user: ")
-
-
-@pytest.mark.skipif(
-    shutil.which("iptables") is None or shutil.which("unshare") is None,
-    reason="needs iptables and unshare",
-)
-def test_jobs_are_kept_from_the_metadata_service() -> None:
-    asks = "from cloudwhale.agent.users import block_metadata as b; print(repr(b() or b()))"
-    words = f"{sys.executable} -c '{asks}' && iptables -S OUTPUT"
-    done = subprocess.run(
-        ["unshare", "-n", "sh", "-c", words], capture_output=True, text=True, check=False
+    agent.post(
+        a_start(command="grep NoNewPrivs /proc/self/status; umask; grep Cap /proc/self/status")
     )
-    if done.returncode:
-        pytest.skip(f"iptables does not work in a network namespace here: {done.stderr[-200:]}")
-    first, *rules = done.stdout.splitlines()
-    assert first == "''"
-    (rule,) = [one for one in rules if METADATA in one]
-    assert "--uid-owner 200000-299999" in rule and "REJECT" in rule
+    assert agent.ended().exit_code == 0
+    lines = agent.log().decode().split("\n")
+    assert lines[0].split() == ["NoNewPrivs:", "1"] and lines[1] == "0077"
+    caps = dict(line.split() for line in lines[2:] if line)
+    assert all(int(caps[f"Cap{kind}:"], 16) == 0 for kind in ("Prm", "Eff", "Amb"))
+
+
+def boot_told(agent: LiveAgent) -> dict[str, str]:
+    """Wait for the end of an agent; return what it has told of a boot that failed."""
+    assert agent.process.wait(timeout=60) == 1
+    for pid in agent.processes():
+        os.kill(pid, signal.SIGKILL)  # the watchdog, which would end the machine
+    body = boot_of(agent.objects, "host").read(1)
+    told: dict[str, str] = json.loads(body or b"{}")
+    return told
+
+
+def test_a_rented_machine_whose_jobs_would_share_a_user_fails_its_boot(agent: LiveAgent) -> None:
+    agent.home.chmod(0o700)
+    agent.options.append(f"--power-off=touch {agent.home}/off")
+    agent.start()
+    told = boot_told(agent)
+    assert (agent.home / "off").exists()
+    assert (told["phase"], told["state"]) == ("agent", "failed")
+    assert told["says"] == f"all jobs run as the agent's own user: {agent.home} is closed to others"
+    assert agent.hear() == []
+
+
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="needs setpriv")
+def test_a_rented_machine_that_cannot_keep_jobs_from_its_credentials_fails_its_boot(
+    agent: LiveAgent,
+) -> None:
+    agent.before += WITHOUT_A_FILTER
+    agent.start()
+    assert boot_told(agent)["says"].startswith("jobs can reach the metadata service: ")
+    assert "jobs can reach the metadata service" in agent.story()

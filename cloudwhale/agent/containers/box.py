@@ -9,21 +9,26 @@ from pathlib import Path
 from cloudwhale.agent.containers.script import NOTES, OUTPUT, SECRETS
 from cloudwhale.agent.shim_files import PIPE_BYTES, READ_BYTES, enlarge
 
+NOTES_BYTES = 1 << 16  # a few words a line; what is longer is not ours
+
 
 class Box:
     """Made before the container, read while it runs and after its end."""
 
-    def __init__(self, folder: Path, secrets: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path, secrets: Mapping[str, str], user: int | None = None) -> None:
         self.path = folder
         folder.mkdir(exist_ok=True)
         (folder / NOTES).unlink(missing_ok=True)
         # Open for writing too: it never ends, and no writer is held up.
-        self.output = os.open(_pipe(folder / OUTPUT), os.O_RDWR | os.O_NONBLOCK)
+        self.output = os.open(_pipe(folder / OUTPUT), os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW)
         enlarge(self.output)
         lines = (f"export {name}={shlex.quote(value)}\n" for name, value in secrets.items())
         self._secrets = "".join(lines).encode()
         if self._secrets:
             _pipe(folder / SECRETS)
+        if user is not None:
+            for path in (folder, *folder.iterdir()):
+                os.chown(path, user, user)
 
     @property
     def waits(self) -> bool:
@@ -35,7 +40,7 @@ class Box:
         if not self._secrets:
             return
         try:
-            pipe = os.open(self.path / SECRETS, os.O_WRONLY | os.O_NONBLOCK)
+            pipe = os.open(self.path / SECRETS, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
         except OSError as error:
             if error.errno == errno.ENXIO:  # nobody reads yet
                 return
@@ -57,12 +62,22 @@ class Box:
 
     def notes(self) -> dict[str, str]:
         """Return what the container has noted: a word and what belongs to it."""
-        try:
-            text = (self.path / NOTES).read_text(errors="replace")
-        except OSError:
-            return {}
+        text = self._noted().decode(errors="replace")
         lines = (line.partition(" ") for line in text.splitlines())
         return {word: rest for word, _, rest in lines}
+
+    def _noted(self) -> bytes:
+        """Return the notes as they are; the job can put a link or a pipe in their place."""
+        try:
+            file = os.open(self.path / NOTES, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except OSError:
+            return b""
+        try:
+            return os.read(file, NOTES_BYTES)
+        except OSError:
+            return b""
+        finally:
+            os.close(file)
 
     def close(self) -> None:
         """Take the pipes away."""

@@ -42,7 +42,7 @@ class ContainerJob:
         self._log = Segments(f"{folder}/log", sizes["segment"], sizes["head"], sizes["tail"])
         self._lease = Lease(folder, wanted.get("lease"))
         self._control = files.control_pipe(folder)
-        self._box = Box(Path(wanted["box"]), wanted["secrets"])
+        self._box = Box(Path(wanted["box"]), wanted["secrets"], wanted.get("user"))
         self._id = ""
         self._first: FirstProcess | None = None
         self._stop_at: float | None = None

@@ -2,6 +2,7 @@
 
 import json
 import os
+import stat
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -35,9 +36,13 @@ class Containers:
         return {name: ours[name] for name in ("LANG", "USER") if name in ours}
 
     def unmountable(self, mounts: Mapping[str, str]) -> str:
-        """Say which host path is not here."""
-        missing = [host for host in mounts if not os.path.exists(host)]
-        return f"{missing[0]} is not on this machine" if missing else ""
+        """Say which host path is not here, or is the door of a service such as Docker's own."""
+        for host in mounts:
+            if not os.path.exists(host):
+                return f"{host} is not on this machine"
+            if stat.S_ISSOCK(os.stat(host).st_mode):
+                return f"{host} is a socket: whoever talks to Docker is root on this machine"
+        return ""
 
 
 def marked(folder: AttemptFolder) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from cloudwhale.agent.containers.cdi import cdi_devices
 from cloudwhale.agent.containers.client import Docker
 from cloudwhale.agent.containers.script import SCRIPT, SHELL, SOME_GPUS
 
@@ -16,6 +17,12 @@ LEAST_CPU = 0.01  # Docker refuses less
 LOG_BYTES = "1m"  # the job's output goes to the shim; Docker keeps what its own programs say
 NAME_MOST = 180
 MIG = "MIG-"
+DROPPED = ("NET_RAW", "MKNOD")
+"""What Docker gives and no job needs: forged packets, which pass by all filters, and devices."""
+
+
+NO_CORES = {"Name": "core", "Soft": 1, "Hard": 1}
+"""One byte: memory holds the job's secrets (why not none, `agent/__main__` says)."""
 
 
 def home_of(attempts: Path) -> str:
@@ -46,7 +53,7 @@ def container(folder: Path, told: Mapping[str, Any], client: Docker) -> dict[str
         "command": [told["box"], gpus_visible(told["gpus"]), told["setup"] or "", told["command"]],
         "working_dir": told["cwd"],
         "environment": _environment(told),
-        "user": _user(here),
+        "user": _user(told, here),
         "stop_signal": "SIGTERM",
         "host_config": _host_config(told, here, client),
     }
@@ -65,16 +72,18 @@ def _environment(told: Mapping[str, Any]) -> dict[str, str]:
     env: dict[str, str] = {**told["env"], "TINI_KILL_PROCESS_GROUP": "1"}
     if not told["gpus"]:
         env["NVIDIA_VISIBLE_DEVICES"] = "void"  # many images ask for all of them
-    if os.getuid():
+    if os.getuid() and "user" not in told:
         env.setdefault("HOME", told["cwd"])  # the image does not know this user
     return env
 
 
-def _user(here: Mapping[str, Any]) -> str:
-    """Return the agent's own user: what the job saves must be read, and removed, by the agent.
+def _user(told: Mapping[str, Any], here: Mapping[str, Any]) -> str:
+    """Return the job's own user, else the agent's: what it saves must be read by the agent.
 
     Where Docker runs as this user, that is root inside.
     """
+    if "user" in told:
+        return f"{told['user']}:{told['user']}"
     rootless = any("name=rootless" in one for one in here.get("SecurityOptions") or ())
     return "0:0" if rootless else f"{os.getuid()}:{os.getgid()}"
 
@@ -82,7 +91,7 @@ def _user(here: Mapping[str, Any]) -> str:
 def _host_config(
     told: Mapping[str, Any], here: Mapping[str, Any], client: Docker
 ) -> dict[str, Any]:
-    from docker.types import DeviceRequest, LogConfig
+    from docker.types import LogConfig
 
     given: dict[str, Any] = {
         "init": True,
@@ -92,18 +101,37 @@ def _host_config(
         "log_config": LogConfig(
             type=LogConfig.types.JSON, config={"max-size": LOG_BYTES, "max-file": "1"}
         ),
-        "group_add": [str(group) for group in os.getgroups()],
+        "group_add": [] if "user" in told else [str(group) for group in os.getgroups()],
         "privileged": False,
+        "cap_drop": list(DROPPED),
+        "security_opt": ["no-new-privileges:true"],
     }
+    if told["host_network"]:
+        given["network_mode"] = "host"
+    if told["secrets"]:
+        given["ulimits"] = [NO_CORES]
     if told["memory_bytes"] is not None:
         given |= {"mem_limit": told["memory_bytes"], "memswap_limit": told["memory_bytes"]}
     if told["gpus"]:
-        given["device_requests"] = [
-            DeviceRequest(device_ids=list(told["gpus"]), capabilities=[["gpu"]])
-        ]
+        given["device_requests"] = [_gpu_request(told["gpus"], here)]
     if any("name=userns" in one for one in here.get("SecurityOptions") or ()):
         given["userns_mode"] = "host"  # files must belong to the agent's user outside too
     return client.create_host_config(**given)
+
+
+def _gpu_request(gpus: Sequence[str], here: Mapping[str, Any]) -> Any:
+    """Return how GPUs are asked for: by the names of CDI where Docker has those, else by UUID.
+
+    What CDI gives stands in the container's own list of devices, and is still there when systemd
+    reads its units anew; what a hook gives is lost by that (NVIDIA Container Toolkit,
+    "Troubleshooting").
+    """
+    from docker.types import DeviceRequest
+
+    names = cdi_devices(gpus, here)
+    if names:
+        return DeviceRequest(driver="cdi", device_ids=names)
+    return DeviceRequest(device_ids=list(gpus), capabilities=[["gpu"]])
 
 
 def _mounts(told: Mapping[str, Any]) -> list[Any]:
