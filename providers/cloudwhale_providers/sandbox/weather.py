@@ -228,8 +228,12 @@ def _unseen(script: Script, spot: Spot) -> Script:
 
 
 def _account(script: Script, spot: Spot) -> Script:
-    fields = spot.fields(("spot_role", "image", "default_network"))
-    return _but(script, **{key: value.truth(_YES) for key, value in fields.items()})
+    fields = spot.fields(("spot_role", "image", "default_network", "policies"))
+    policies = fields.pop("policies", None)
+    said = {key: value.truth(_YES) for key, value in fields.items()}
+    if policies is not None:
+        said["strict_policies"] = policies.truth({"strict": True, "none": False})
+    return _but(script, **said)
 
 
 def _seed(script: Script, spot: Spot) -> Script:

@@ -122,8 +122,13 @@ def add_roles(has_spot_role: bool) -> None:
     _role(iam, MACHINE_ROLE, "ec2.amazonaws.com")
     _role(iam, SCHEDULER_ROLE, "scheduler.amazonaws.com")
     if has_spot_role:
-        _role(iam, SPOT_ROLE, "spot.amazonaws.com", "/aws-service-role/spot.amazonaws.com/")
+        add_spot_role()
     iam.create_instance_profile(INSTANCE_PROFILE, "/", [MACHINE_ROLE])
+
+
+def add_spot_role() -> None:
+    """Put the role into the account that EC2 has spot machines under."""
+    _role(_iam(), SPOT_ROLE, "spot.amazonaws.com", "/aws-service-role/spot.amazonaws.com/")
 
 
 def _role(iam: Any, name: str, service: str, path: str = "/") -> None:
@@ -144,6 +149,14 @@ def has_role(arn: str) -> bool:
 def has_spot_role() -> bool:
     """Say whether spot machines may be asked for."""
     return any(role.name == SPOT_ROLE for role in _iam().roles.values())
+
+
+def role_of_profile(named: Mapping[str, Any]) -> str:
+    """Return the role of an instance profile; empty: it has none, or is not there."""
+    for one in _iam().instance_profiles.values():
+        if one.arn == named.get("Arn") or one.name == named.get("Name"):
+            return str(one.roles[0].arn) if one.roles else ""
+    return ""
 
 
 def profile_arn(named: Mapping[str, Any]) -> str:

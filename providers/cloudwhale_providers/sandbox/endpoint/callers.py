@@ -23,7 +23,8 @@ HOLD_S: Seconds = 6 * 3600.0
 RENEWED_S: Seconds = 3600.0
 """So long before that it is given new ones: EC2 User Guide, "Retrieve security credentials"."""
 ROLE_ID = "AROACLOUDWHALEMACHINE"
-Role = Literal["user", "machine"]
+Role = Literal["user", "machine", "stops"]
+"""The account's own user, a machine's role, and that of the schedules that end machines."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,14 @@ import threading
 from collections.abc import Callable
 
 from cloudwhale.model.units import Instant
-from cloudwhale_providers.sandbox.endpoint import account
+from cloudwhale_providers.sandbox.endpoint import account, needs, needs_ec2
+from cloudwhale_providers.sandbox.endpoint.callers import Caller
 from cloudwhale_providers.sandbox.endpoint.ec2 import Cloud, Ec2
 from cloudwhale_providers.sandbox.endpoint.estate import USER, Estate
 from cloudwhale_providers.sandbox.endpoint.market import Prices
 from cloudwhale_providers.sandbox.endpoint.messages import Answer, Asked
 from cloudwhale_providers.sandbox.endpoint.moto_cloud import MotoCloud
+from cloudwhale_providers.sandbox.endpoint.permits import STOPS, Permits
 from cloudwhale_providers.sandbox.endpoint.query import Query
 from cloudwhale_providers.sandbox.endpoint.quotas import Quotas
 from cloudwhale_providers.sandbox.endpoint.refused import Refused
@@ -24,8 +26,9 @@ from cloudwhale_providers.sandbox.names import REGIONS
 class Services:
     """All services but S3; `turn` is held for every call, as moto's models need it."""
 
-    def __init__(self, weather: Weather, now: Callable[[], Instant]) -> None:
+    def __init__(self, weather: Weather, now: Callable[[], Instant], permits: Permits) -> None:
         began_at = now()
+        self._permits = permits
         self._weather, self._now = weather, now
         self.turn = threading.RLock()
         self.estate = Estate(weather, began_at)
@@ -49,12 +52,14 @@ class Services:
             self._query.read({"Action": "DescribeInstances"})
             _ = self.prices.listings
 
-    def answer(self, service: str, asked: Asked) -> Answer:
-        """Return an answer; raise Refused."""
+    def answer(self, service: str, asked: Asked, caller: Caller) -> Answer:
+        """Return an answer; raise Refused, also for who may not ask."""
         with self.turn:
             moto, now = self._loaded(), self._now()
             self.advance(now)
             region = asked.signed[1] or REGIONS[0]
+            if self._permits.is_held(caller):
+                self._permit(service, asked, region, caller)
             if service == "servicequotas":
                 return self._quotas.answer(asked, region)
             if service == "scheduler":
@@ -81,8 +86,37 @@ class Services:
 
     def _fired(self, region: str, machine: str, at: Instant) -> None:
         record = self.estate.get(machine)
-        if record is not None and record.instance.region == region:
-            self.estate.end(record, USER, at)
+        if record is None or record.instance.region != region:
+            return
+        if self._permits.is_held(STOPS):
+            things = self._things(self._region(region))
+            if not self._permits.may(STOPS, things.named("TerminateInstances", machine)):
+                return  # the schedule fails, as EventBridge has it
+        self.estate.end(record, USER, at)
+
+    # -- permissions -------------------------------------------------------------------------
+
+    def _permit(self, service: str, asked: Asked, region: str, caller: Caller) -> None:
+        """Raise Refused for what somebody may not do."""
+        if service != "ec2":
+            self._permits.check(service, caller, needs.of_others(service, asked, region))
+            return
+        words = self._query.read(asked.form)
+        things = self._things(self._region(region))
+        found = needs_ec2.needs(asked.action, words, things)
+        self._permits.check(service, caller, found)
+        if needs.spot_role() in found and not words.get("DryRun"):
+            account.add_spot_role()  # EC2 makes it for whoever may
+
+    def _things(self, region: Region) -> needs_ec2.Things:
+        return needs_ec2.Things(
+            region.name,
+            lambda name: self._ec2.fleet_tags(region, name) or region.tags(name),
+            region.template_of,
+            account.role_of_profile,
+            region.address_of,
+            account.has_spot_role,
+        )
 
     def _of_ec2(self, region: Region, asked: Asked, now: Instant) -> Answer:
         form, moto = asked.form, self._loaded()

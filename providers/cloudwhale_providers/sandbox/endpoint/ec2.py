@@ -82,6 +82,13 @@ class Ec2:
 
         return self._tokens.once((region.name, action), token, words, do)
 
+    def fleet_tags(self, region: Region, name: str) -> Mapping[str, str]:
+        """Return the tags of a fleet; none for what is not there."""
+        fleet = self._fleets.get((region.name, name))
+        if fleet is None:
+            return {}
+        return {str(tag["Key"]): str(tag["Value"]) for tag in _fleet(fleet)["Tags"]}
+
     # -- launching ---------------------------------------------------------------------------
 
     def _create_fleet(self, region: Region, asked: Asked, now: Instant) -> Answer:

@@ -11,8 +11,8 @@ from pathlib import Path
 from cloudwhale.model.units import Instant, MicroUsd, Seconds
 from cloudwhale.spi.clock import Clock
 from cloudwhale.spi.prices import Market
-from cloudwhale_providers.sandbox.endpoint import s3_api, schedules
-from cloudwhale_providers.sandbox.endpoint.callers import Callers, Credentials
+from cloudwhale_providers.sandbox.endpoint import s3_actions, schedules
+from cloudwhale_providers.sandbox.endpoint.callers import Caller, Callers, Credentials
 from cloudwhale_providers.sandbox.endpoint.cloud import Services
 from cloudwhale_providers.sandbox.endpoint.estate import ITSELF, Record
 from cloudwhale_providers.sandbox.endpoint.faults import Fault, Faults, Kind
@@ -20,6 +20,7 @@ from cloudwhale_providers.sandbox.endpoint.machines import Instance
 from cloudwhale_providers.sandbox.endpoint.messages import Answer, Asked
 from cloudwhale_providers.sandbox.endpoint.moto_cloud import check_installed, moto_time
 from cloudwhale_providers.sandbox.endpoint.objects import Objects
+from cloudwhale_providers.sandbox.endpoint.permits import Heard, Permits
 from cloudwhale_providers.sandbox.endpoint.refused import Refused, written
 from cloudwhale_providers.sandbox.endpoint.s3_api import S3
 from cloudwhale_providers.sandbox.endpoint.weather_values import NOTICE_S, Weather
@@ -30,7 +31,7 @@ MIB = 1024 * 1024
 
 Told = Callable[[Instance], None]
 ACTIONS: Mapping[str, Callable[[Asked], str]] = {
-    "s3": s3_api.action_of,
+    "s3": s3_actions.action_of,
     "scheduler": schedules.action_of,
 }
 """How requests are called whose method and path alone say what they are."""
@@ -83,12 +84,13 @@ class Endpoint:
 
     def _open(self, opened: ExitStack) -> None:
         opened.enter_context(moto_time(self._clock.now))
-        self._services = Services(self._weather, self._clock.now)
+        self._permits = Permits(self._weather.strict_policies)
+        self._services = Services(self._weather, self._clock.now, self._permits)
         estate, weather = self._services.estate, self._weather
         self._callers = Callers(estate.role_of, self._clock.now, weather.access_key)
         self._objects = Objects(self._folder)
         self._objects.make(BUCKET, REGIONS[0], self._clock.now())
-        self._s3 = S3(self._objects, self._clock.now, weather.foreign_buckets)
+        self._s3 = S3(self._objects, self._clock.now, weather.foreign_buckets, self._permits)
         self._faults = Faults(weather.seed, weather.fault_share, weather.throttle_share)
         self._server = Server(self._answer, self._port)
         opened.callback(_started("sandbox-endpoint", self._server.serve_forever).join)
@@ -196,6 +198,10 @@ class Endpoint:
         self._faults.clear()
         self._faults.share(0.0, 0)
 
+    def hear_permissions(self, heard: Heard) -> None:
+        """Tell of each permission that somebody needs who is held to a policy."""
+        self._permits.heard = heard
+
     def store_requests(self) -> Mapping[tuple[str, str], int]:
         """Return how often S3 was asked, by method (`LIST` too) and bucket with folder."""
         return dict(self._s3.requests)
@@ -207,25 +213,30 @@ class Endpoint:
         service = asked.signed[2] or ("ec2" if asked.form else "s3")
         is_s3 = service == "s3"
         try:
-            self._callers.who(service, asked)
+            caller = self._callers.who(service, asked)
             action = ACTIONS.get(service, _action)(asked)
-            return self._faults.met(service, action, lambda: self._done(service, asked))
+            return self._faults.met(service, action, lambda: self._done(service, asked, caller))
         except Refused as refused:
-            return written(service, refused)
+            return self._dated(written(service, refused))
         finally:
             if not is_s3:
                 self.stirred.set()
 
-    def _done(self, service: str, asked: Asked) -> Answer:
+    def _done(self, service: str, asked: Asked, caller: Caller) -> Answer:
         if service != "s3":
-            return self._services.answer(service, asked)
-        answer = self._s3.answer(asked)
-        size = len(asked.body) + len(answer.body)
+            return self._services.answer(service, asked, caller)
+        answer = self._s3.answer(asked, caller)
+        given = len(answer.body) if answer.stretch is None else answer.stretch.size
+        size = len(asked.body) + given
         slow_s = self._weather.s3_slow_s
         if self._weather.s3_mib_s is not None:
             slow_s += size / MIB / self._weather.s3_mib_s
         if slow_s:
             self._ended.wait(self._real(slow_s))
+        return self._dated(answer)
+
+    def _dated(self, answer: Answer) -> Answer:
+        """Return an answer with what time it is here: whoever is refused reads it too."""
         date = formatdate(int(self._clock.now()), usegmt=True)
         return replace(answer, headers={**answer.headers, "Date": date})
 

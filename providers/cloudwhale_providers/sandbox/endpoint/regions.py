@@ -5,6 +5,7 @@ from functools import cache, cached_property
 from typing import Any
 
 from cloudwhale_providers.sandbox.endpoint.account import ARCHITECTURES, add_image
+from cloudwhale_providers.sandbox.endpoint.moto_machines import tags_of
 from cloudwhale_providers.sandbox.endpoint.refused import Refused
 from cloudwhale_providers.sandbox.names import ACCOUNT
 
@@ -79,6 +80,23 @@ class Region:
             says = f"Could not find launch template version {version}"
             raise Refused("InvalidLaunchTemplateId.VersionNotFound", says)
         return template, template.get_version(version)
+
+    def template_of(self, named: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+        """Return id and content of a launch template; raise Refused."""
+        template, version = self.template(named)
+        content: Mapping[str, Any] = version.data
+        return str(template.id), content
+
+    def tags(self, name: str) -> Mapping[str, str]:
+        """Return the tags of a thing; none for what is not there."""
+        return tags_of(self.backend, name)
+
+    def address_of(self, association: str) -> str:
+        """Return the address of an association; empty: there is none."""
+        for one in self.backend.addresses.values():
+            if association and one.association_id == association:
+                return str(one.allocation_id)
+        return ""
 
 
 def is_region(name: str) -> bool:

@@ -8,9 +8,11 @@ from urllib.parse import unquote
 from xml.sax.saxutils import escape
 
 from cloudwhale.model.units import Instant
-from cloudwhale_providers.sandbox.endpoint import s3_told
+from cloudwhale_providers.sandbox.endpoint import needs_s3, s3_told
+from cloudwhale_providers.sandbox.endpoint.callers import Caller
 from cloudwhale_providers.sandbox.endpoint.messages import Answer, Asked
 from cloudwhale_providers.sandbox.endpoint.objects import New, Objects, Stored
+from cloudwhale_providers.sandbox.endpoint.permits import Permits
 from cloudwhale_providers.sandbox.endpoint.refused import Refused
 from cloudwhale_providers.sandbox.endpoint.s3_words import (
     PAGE,
@@ -37,19 +39,40 @@ class S3:
     """Answers one request of S3."""
 
     def __init__(
-        self, objects: Objects, now: Callable[[], Instant], foreign: frozenset[str]
+        self,
+        objects: Objects,
+        now: Callable[[], Instant],
+        foreign: frozenset[str],
+        permits: Permits,
     ) -> None:
         self.objects = objects
         self._now = now
         self._foreign = foreign
+        self._permits = permits
         self._told_of = s3_told.Told()
         self.requests: Counter[tuple[str, str]] = Counter()
         """How many there were, by method (`LIST` too) and folder of the key."""
 
-    def answer(self, asked: Asked) -> Answer:
-        """Return the answer; raise Refused."""
+    def answer(self, asked: Asked, caller: Caller) -> Answer:
+        """Return the answer; raise Refused, also for who may not ask."""
         bucket, _, key = asked.path.lstrip("/").partition("/")
         self._count(asked, bucket, key)
+        if not self._permits.is_held(caller):
+            return self._answered(asked, bucket, key)
+        self._permits.check("s3", caller, needs_s3.needs(asked))
+        if asked.method == "POST" and not key and "delete" in asked.query:
+            return self._delete_many(asked, bucket, lambda one: self._may_delete(caller, one))
+        try:
+            return self._answered(asked, bucket, key)
+        except Refused as refused:
+            if refused.code == "NoSuchKey":  # only who may list may hear that
+                self._permits.check("s3", caller, [needs_s3.existence(bucket, key)])
+            raise
+
+    def _may_delete(self, caller: Caller, at: tuple[str, str]) -> bool:
+        return self._permits.may(caller, needs_s3.of_object("DeleteObject", *at))
+
+    def _answered(self, asked: Asked, bucket: str, key: str) -> Answer:
         if not bucket:
             return self._buckets()
         owner = asked.headers.get("x-amz-expected-bucket-owner", ACCOUNT)
@@ -92,7 +115,7 @@ class S3:
             self.objects.unmake(bucket)
             return Answer(204)
         if asked.method == "POST" and "delete" in query:
-            return self._delete_many(asked, bucket)
+            return self._delete_many(asked, bucket, lambda one: True)
         if asked.method == "GET":
             return self._told(asked, bucket, region)
         raise unknown()
@@ -137,10 +160,16 @@ class S3:
         )
         return xml("ListBucketResult", listed(page, query, bucket))
 
-    def _delete_many(self, asked: Asked, bucket: str) -> Answer:
+    def _delete_many(
+        self, asked: Asked, bucket: str, may: Callable[[tuple[str, str]], bool]
+    ) -> Answer:
         gone = ""
         for one in elements(asked.body, "Object"):
             key = one["Key"]
+            if not may((bucket, key)):
+                told = f"<Key>{escape(key)}</Key><Code>AccessDenied</Code>"
+                gone += f"<Error>{told}<Message>Access Denied</Message></Error>"
+                continue
             self.objects.delete(bucket, key)
             gone += f"<Deleted><Key>{escape(key)}</Key></Deleted>"
         return xml("DeleteResult", gone)
@@ -214,22 +243,3 @@ class S3:
             for number, (body, etag) in sorted(self.objects.parts(upload).items())
         )
         return xml("ListPartsResult", f"{told}<IsTruncated>false</IsTruncated>{entries}")
-
-
-def action_of(asked: Asked) -> str:
-    """Return what S3 calls a request: `PutObject`, `ListObjects`."""
-    key = asked.path.lstrip("/").partition("/")[2]
-    query, method = asked.query, asked.method
-    if "uploads" in query:
-        return "CreateMultipartUpload" if method == "POST" else "ListMultipartUploads"
-    if "uploadId" in query:
-        return {"PUT": "UploadPart", "POST": "CompleteMultipartUpload", "GET": "ListParts"}.get(
-            method, "AbortMultipartUpload"
-        )
-    if not key:
-        if word := s3_told.word_of(asked):
-            return s3_told.action_of(asked, word)
-        return {"GET": "ListObjects", "HEAD": "HeadBucket", "POST": "DeleteObjects"}.get(
-            method, f"{method.title()}Bucket"
-        )
-    return f"{method.title()}Object"

@@ -64,6 +64,9 @@ def given(asked: Asked, stored: Stored) -> Answer:
         status = 206
     if asked.method == "HEAD":
         return Answer(status, headers, b"", last + 1 - first)
+    stretch = body.stretch(first, last)
+    if stretch is not None:
+        return Answer(status, headers, stretch=stretch)
     return Answer(status, headers, body.read(first, last))
 
 

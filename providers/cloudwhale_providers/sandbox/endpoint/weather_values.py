@@ -133,6 +133,8 @@ class Weather:
     """Regions that the account has not enabled."""
     foreign_buckets: frozenset[str] = frozenset()
     """Buckets of other accounts."""
+    strict_policies: bool = False
+    """Whether the account's user and its schedules are held to the policies that ship."""
     access_key: str = ""
     """The account's own, in place of the one that is given out; empty: that one."""
     throttle_share: float = 0.0

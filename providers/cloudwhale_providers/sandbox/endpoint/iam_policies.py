@@ -1,0 +1,113 @@
+"""A small evaluator of IAM policies: whether one allows what a request needs.
+
+IAM User Guide, "Policy evaluation logic" and "IAM JSON policy elements reference": what nothing
+allows is denied, and an explicit deny goes before every allow. A policy that says what is not known
+here is an error, so that nothing is allowed by being passed over.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, cast
+
+from cloudwhale_providers.sandbox.endpoint.iam_conditions import (
+    Absent,
+    Condition,
+    Context,
+    Malformed,
+    arn_like,
+    conditions,
+    exact,
+    like,
+    texts,
+)
+
+VERSION = "2012-10-17"
+"""The one in which policies have variables."""
+KNOWN = frozenset({"Sid", "Effect", "Action", "NotAction", "Resource", "Condition"})
+Verdict = Literal["allowed", "implicitly", "explicitly"]
+"""The last two: denied, as nothing allows it, or as a statement says so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """One permission that a request needs, on one thing."""
+
+    action: str
+    """As IAM calls it, `ec2:CreateFleet`."""
+    resource: str
+    """ARN; `*` where the action knows no things, and `…/*` for what is still to be made."""
+    context: Context = field(default_factory=dict[str, tuple[str, ...]])
+
+
+class Statement(NamedTuple):
+    """One statement of a policy."""
+
+    denies: bool
+    actions: tuple[str, ...]
+    all_but: bool
+    """Whether the actions are those that are *not* meant."""
+    resources: tuple[str, ...]
+    conditions: tuple[Condition | Absent, ...]
+
+    def meets(self, need: Need) -> bool:
+        """Say whether it speaks of what is needed."""
+        named = any(like(need.action.lower(), action.lower()) for action in self.actions)
+        return (
+            named != self.all_but
+            and any(_is_meant(need, resource) for resource in self.resources)
+            and all(one.holds(need.context) for one in self.conditions)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What somebody may do."""
+
+    statements: tuple[Statement, ...]
+
+    def verdict(self, need: Need) -> Verdict:
+        """Say whether something that is needed is allowed."""
+        met = [one.denies for one in self.statements if one.meets(need)]
+        if any(met):
+            return "explicitly"
+        return "allowed" if met else "implicitly"
+
+    def allows(self, need: Need) -> bool:
+        """Say whether something that is needed is allowed."""
+        return self.verdict(need) == "allowed"
+
+
+def policy(document: Mapping[str, Any]) -> Policy:
+    """Return a policy as its document has it; raise Malformed."""
+    if document.get("Version") != VERSION or set(document) - {"Version", "Id", "Statement"}:
+        raise Malformed(f"a policy has Version {VERSION} and statements, and nothing else")
+    said: Any = document.get("Statement")
+    some = cast("list[Any]", said) if isinstance(said, list) else [said]
+    if not some:
+        raise Malformed("it has no statement")
+    return Policy(tuple(_statement(one) for one in some))
+
+
+def _statement(said: Any) -> Statement:
+    if not isinstance(said, dict):
+        raise Malformed("a statement has elements")
+    words = cast("dict[str, Any]", said)
+    strange = set(words) - KNOWN
+    if strange:
+        raise Malformed(f"{min(strange)} is not known here")
+    if words.get("Effect") not in ("Allow", "Deny"):
+        raise Malformed("Effect is Allow or Deny")
+    if ("Action" in words) == ("NotAction" in words) or "Resource" not in words:
+        raise Malformed("a statement has Action or NotAction, and Resource")
+    return Statement(
+        words["Effect"] == "Deny",
+        texts(words.get("Action") or words.get("NotAction")),
+        "NotAction" in words,
+        texts(words["Resource"]),
+        conditions(words["Condition"]) if "Condition" in words else (),
+    )
+
+
+def _is_meant(need: Need, resource: str) -> bool:
+    filled = exact(resource, need.context)
+    return filled is not None and arn_like(need.resource, filled)
