@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tarfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -35,6 +35,32 @@ OURS = (
     "test", "timeout", "tr", "wc", "xargs", "bash",
 )  # fmt: skip
 """Programs of this host that a machine's scripts may use."""
+PHASES = "driver", "docker", "toolkit", "gpus", "agent"
+LISTENS = "case $1 in lease) echo 1:5400 ;; esac"
+APT = """\
+case " $* " in *" update "*) exit ;; esac
+for word in "$@"; do
+    word=${word%%=*}
+    if [ -d "$STATE/packages/$word" ]; then
+        for one in "$STATE/packages/$word"/*; do
+            [ ! -e "$one" ] || cp "$one" "${0%/*}"
+        done
+        continue
+    fi
+    case " update install -q -y --no-install-recommends -o " in *" $word "*) continue ;; esac
+    case $word in
+        DPkg::* | Dpkg::* | Acquire::*) continue ;;
+    esac
+    echo "E: Unable to locate package $word" >&2
+    exit 100
+done
+"""
+"""Installs what `Machine.package` has said that there is."""
+SYSTEMCTL = """\
+case "$1 $2 $3" in
+    *cloudwhale-agent*) [ "$1" != start ] || sh "$CLOUDWHALE_PLACE/agent" >&2 ;;
+esac
+"""
 AGENT = """\
 import json, os, sys
 words = dict(word[2:].partition("=")[::2] for word in sys.argv[1:] if word.startswith("--"))
@@ -75,6 +101,17 @@ class Metadata:
     """So many questions more are answered with 500."""
     slow_s: float = 0.0
     asked: list[str] = field(default_factory=list[str])
+
+
+def _documents(words: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Yield what a store that only listens was told, as documents."""
+    for one in words:
+        verb, *said = one.removesuffix("\n").split("\n")
+        if verb != "tell":
+            continue
+        for each in "\n".join(said).split("\n--\n"):
+            phase, state, *rest = each.split("\n")
+            yield {"phase": phase, "state": state, "says": "".join(rest[1:])}
 
 
 class _Desk(ThreadingHTTPServer):
@@ -174,6 +211,22 @@ class Machine:
         for number in range(wanted if there is None else there):
             (self.root / "dev" / f"nvidia{number}").touch()
 
+    def package(self, name: str, **programs: str) -> None:
+        """Say what the distribution's package brings: programs, as some lines of shell."""
+        folder = self.folder / "packages" / name
+        folder.mkdir(parents=True)
+        for program, does in programs.items():
+            path = folder / program.replace("_", "-")
+            path.write_text(f'#!/bin/sh\necho "{path.name} $*" >>"$CALLS"\n{does}\n')
+            path.chmod(0o755)
+        self.fake("apt-get", APT)
+
+    def has_systemd(self) -> None:
+        """Let systemd be its first process."""
+        (self.root / "run/systemd/system").mkdir(parents=True)
+        self.fake("systemctl", SYSTEMCTL)
+        self.fake("journalctl", 'cat "$STATE/journal" 2>/dev/null')
+
     # -- what it does ------------------------------------------------------------------------
 
     def boots(self, *, key: str = "", limit_s: float = LIMIT_S) -> "Booted":
@@ -183,12 +236,35 @@ class Machine:
         self.put(key, self.archive)
         script = self.folder / "user-data"
         script.write_text(user_data(self.mailbox, "us-east-1", key))
-        done = subprocess.run(
-            ["/bin/sh", str(script)], env=self.environment, cwd=self.folder, timeout=limit_s,
+        done = self._run([str(script)], self.environment, limit_s)
+        return Booted(self, done.returncode, done.stdout, tuple(self.told()))
+
+    def first(self, *phases: str, gpus: int = 0, **more: str) -> "Booted":
+        """Run some phases of the first boot alone, among a store that only listens."""
+        told = self.folder / "told"
+        self.fake("store", f'printf "%s\\n" "$@" == >>"{told}"\n' + LISTENS, told=False)
+        self.place.mkdir(exist_ok=True)
+        (self.place / "environment").touch()
+        without = [name for name in PHASES if name not in phases]
+        more = {
+            "CLOUDWHALE_BUNDLE": str(self.folder / "bundle"), "CLOUDWHALE_GPUS": str(gpus),
+            "CLOUDWHALE_ENVIRONMENT": str(self.place / "environment"),
+            "CLOUDWHALE_MAILBOX": self.mailbox, "CLOUDWHALE_NODE": NODE,
+            "CLOUDWHALE_NOTICES": "aws", "CLOUDWHALE_STORE": str(self.bin / "store"),
+            "CLOUDWHALE_WITHOUT": " ".join(without), **more,
+        }  # fmt: skip
+        done = self._run([str(BOOT / "first.sh")], self.environment | more, LIMIT_S)
+        words = told.read_text().split("==\n")
+        return Booted(self, done.returncode, done.stdout, tuple(_documents(words)))
+
+    def _run(
+        self, words: list[str], environment: Mapping[str, str], limit_s: float
+    ) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            ["/bin/sh", *words], env=environment, cwd=self.folder, timeout=limit_s,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
             check=False,
         )  # fmt: skip
-        return Booted(self, done.returncode, done.stdout)
 
     def put(self, key: str, body: bytes) -> None:
         """Store an object in its mailbox."""
@@ -227,20 +303,21 @@ class Booted:
     machine: Machine
     code: int
     console: str
+    told: tuple[dict[str, Any], ...]
 
     @property
     def phases(self) -> dict[str, str]:
         """Return the last state of each phase that was told."""
-        return {one["phase"]: one["state"] for one in self.machine.told()}
+        return {one["phase"]: one["state"] for one in self.told}
 
     def says(self, phase: str) -> str:
         """Return the last words about a phase."""
-        return [str(one["says"]) for one in self.machine.told() if one["phase"] == phase][-1]
+        return [str(one["says"]) for one in self.told if one["phase"] == phase][-1]
 
     @property
     def failed(self) -> str:
         """Return `PHASE: WORDS` of what was told as failed; empty where nothing was."""
-        told = [one for one in self.machine.told() if one["state"] == "failed"]
+        told = [one for one in self.told if one["state"] == "failed"]
         return f"{told[0]['phase']}: {told[0]['says']}" if told else ""
 
     @property

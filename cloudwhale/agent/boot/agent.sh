@@ -34,7 +34,7 @@ set -a
 . '$CLOUDWHALE_ENVIRONMENT'
 set +a
 export PYTHONPATH='$bundle/lib:$bundle/lib-cp$number'
-exec '$python' -m cloudwhale.agent --mailbox='$CLOUDWHALE_MAILBOX' --home='$home' \\
+exec '$python' -P -m cloudwhale.agent --mailbox='$CLOUDWHALE_MAILBOX' --home='$home' \\
     --node='$CLOUDWHALE_NODE' --rented --lease='$lease' --power-off='shutdown -h now' \\
     --notices='$CLOUDWHALE_NOTICES' --own-users ${CLOUDWHALE_AGENT_WORDS:-}
 END

@@ -41,17 +41,19 @@ for one in driver:600 docker:240 toolkit:240 gpus:120 agent:120; do
     name=${one%:*} limit=${one#*:}
     case " ${CLOUDWHALE_WITHOUT:-} " in
         *" $name "*)
-            set -- "$@" "$name" 'done' 0 "this image has no use for it" --
+            set -- "$@" -- "$name" 'done' 0 "this image has no use for it"
             continue
             ;;
     esac
     case "$CLOUDWHALE_GPUS $name" in
         "0 driver" | "0 toolkit" | "0 gpus")
-            set -- "$@" "$name" 'done' 0 "no GPU was rented" --
+            set -- "$@" -- "$name" 'done' 0 "no GPU was rented"
             continue
             ;;
     esac
-    tell "$@" "$name" begun
+    set -- "$@" -- "$name" begun
+    shift
+    tell "$@"
     : >"$CLOUDWHALE_SAID"
     timeout -k 10 "$limit" sh "$here/$name.sh" >"$log" 2>&1 </dev/null
     code=$?
@@ -61,6 +63,7 @@ for one in driver:600 docker:240 toolkit:240 gpus:120 agent:120; do
         shutdown -h now
         exit 1
     fi
-    set -- "$name" 'done' '' "$(tail -n 1 "$CLOUDWHALE_SAID")" --
+    set -- -- "$name" 'done' '' "$(tail -n 1 "$CLOUDWHALE_SAID")"
 done
-tell agent 'done' '' "$(tail -n 1 "$CLOUDWHALE_SAID")"
+shift
+tell "$@"

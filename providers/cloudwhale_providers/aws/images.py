@@ -112,8 +112,9 @@ class Images:
             raise Denied(
                 f"{region} has no parameter {self._named}, which names the image of machines",
                 f"Set `{SETTING}` in [clouds.aws] to {' or '.join(KNOWN)}, to a parameter that is "
-                f"there, or to the id of an AMI; `aws ssm get-parameters-by-path --path /aws/service/deeplearning/ami/"
-                f"{ARCHITECTURE} --recursive --region {region}` lists those of AWS.",
+                f"there, or to the id of an AMI; `aws ssm get-parameters-by-path --path "
+                f"/aws/service/deeplearning/ami/{ARCHITECTURE} --recursive --region {region}` "
+                f"lists those of AWS.",
             ) from error
         return str(answer["Parameter"]["Value"])
 
