@@ -13,7 +13,7 @@ ABOUT = "bundle.json"
 NOTICES = "cloudwhale.notices"
 """The entry points that agents look for; all others are the controller's."""
 ROOMS = ("agent", "host", "mailbox", "model", "spi")
-MODULES = ("__init__.py", "clock.py", "plugins.py", "py.typed", "settings.py")
+MODULES = ("__init__.py", "clock.py", "plugins.py", "py.typed")
 """What of the house an agent may import, see the layers in pyproject.toml."""
 BOOT = f"{OURS}/agent/boot/"
 """First boot's scripts stand at the archive's top: they run before Python is looked for."""
