@@ -1,6 +1,7 @@
 """A small web server on loopback: documents by path, and the ways in which servers fail."""
 
 import gzip
+import re
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,6 +21,12 @@ class Page:
     """Less comes than the header says."""
     stalls: bool = False
     """Less comes than the header says, and the connection stays open until the server ends."""
+    ranges: bool = False
+    """Whether a part of it is given to who asks for one."""
+    unsized: bool = False
+    """It has no length; the end of the connection is its end."""
+    breaks_after: int = 0
+    """Each answer breaks off after so many bytes; 0: none does."""
 
 
 @dataclass
@@ -32,6 +39,8 @@ class Web:
     headers: list[Mapping[str, str]] = field(default_factory=list[Mapping[str, str]])
     headers_of: dict[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
     """Headers that an answer has besides, by path."""
+    sent_bytes: int = 0
+    """Of all bodies together."""
     url: str = ""
     ended: threading.Event = field(default_factory=threading.Event)
 
@@ -55,18 +64,44 @@ def serving() -> Iterator[Web]:
             web.headers.append(dict(self.headers.items()))
             page = web.pages.get(name, Page(status=404))
             body = gzip.compress(page.body, mtime=0) if page.packed else page.body
+            if page.ranges and page.status == 200:
+                self._ranged(page, body, web.headers_of.get(name, {}))
+                return
             self.send_response(page.status)
             if page.packed:
                 self.send_header("Content-Encoding", "gzip")
             for header, value in web.headers_of.get(name, {}).items():
                 self.send_header(header, value)
-            self.send_header(
-                "Content-Length", str(len(body) + 100 * (page.breaks_off or page.stalls))
-            )
+            if not page.unsized:
+                self.send_header(
+                    "Content-Length", str(len(body) + 100 * (page.breaks_off or page.stalls))
+                )
             self.end_headers()
             self.wfile.write(body)
+            web.sent_bytes += len(body)
             if page.stalls:
                 web.ended.wait()
+
+        def _ranged(self, page: Page, body: bytes, headers: Mapping[str, str]) -> None:
+            wanted = re.fullmatch(r"bytes=([0-9]+)-([0-9]*)", self.headers.get("Range", ""))
+            first = int(wanted[1]) if wanted else 0
+            end = min(len(body), int(wanted[2]) + 1) if wanted and wanted[2] else len(body)
+            if wanted and first >= len(body):
+                self.send_response(416)
+                self.send_header("Content-Range", f"bytes */{len(body)}")
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+                return
+            self.send_response(206 if wanted else 200)
+            if wanted:
+                self.send_header("Content-Range", f"bytes {first}-{end - 1}/{len(body)}")
+            for header, value in headers.items():
+                self.send_header(header, value)
+            self.send_header("Content-Length", str(end - first))
+            self.end_headers()
+            given = body[first:end][: page.breaks_after or None]
+            self.wfile.write(given)
+            web.sent_bytes += len(given)
 
         def log_message(self, format: str, *args: object) -> None:
             """Say nothing."""

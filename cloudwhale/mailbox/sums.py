@@ -17,8 +17,8 @@ MIB = 1 << 20
 PIECE_BYTES = 16 * MIB
 """What is fetched by one request where nothing asks for another length."""
 PARTS_MOST_BYTES = 128 * MIB
-USUAL_PARTS = (5, 8, 10, 12, 15, 16, 20, 24, 25, 32, 50, 64, 100, 128)
-"""MiB of a part as clients write them; the same numbers in millions of bytes are tried too."""
+USUAL_PARTS = (8, 16, 5, 64, 32, 10, 100, 50, 12, 15, 20, 24, 25, 128)
+"""MiB of a part as clients write them, the most usual first; then as millions of bytes."""
 TAG = re.compile(r"([0-9a-f]{32})(?:-([0-9]+))?")
 SAID = re.compile(r"(sha256|md5)=([0-9A-Fa-f]+)")
 LENGTHS = {"sha256": 64, "md5": 32}
@@ -54,12 +54,14 @@ def sum_of_tag(tag: str, size_bytes: int | None) -> Sum | None:
 
 
 def _part_bytes(size_bytes: int, parts: int) -> int:
-    """Return the only usual length of parts that gives so many; 0: none or several do."""
+    """Return the most usual length of parts that gives so many; 0: none does.
+
+    It may be another one: what does not match such a sum is not damaged for that alone.
+    """
     if parts == 1:
         return size_bytes if size_bytes <= PARTS_MOST_BYTES else 0
-    lengths = {unit * count for unit in (MIB, 1_000_000) for count in USUAL_PARTS}
-    fits = [one for one in sorted(lengths) if -(-size_bytes // one) == parts]
-    return fits[0] if len(fits) == 1 else 0
+    lengths = (unit * count for unit in (MIB, 1_000_000) for count in USUAL_PARTS)
+    return next((one for one in lengths if -(-size_bytes // one) == parts), 0)
 
 
 def said_in(fragment: str) -> Sum | None:

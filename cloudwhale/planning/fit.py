@@ -118,12 +118,19 @@ def _labels(spec: JobSpec, free: Free, suitable: Suitable) -> Refusal | None:
 def _mounts(spec: JobSpec, free: Free, suitable: Suitable) -> Refusal | None:
     offered = free.node.facts.mounts
     for host_path in spec.mounts:
-        if not any(_below(host_path, root) for root in offered):
+        if any(_below(host_path, root) for root in offered):
+            continue
+        if not free.node.owned:
             return _never(
                 Code.MOUNTS,
-                f"mounts {host_path}, which {free.node.id} does not have",
-                f"make {host_path} on {free.node.id}, or leave the mount out",
+                f"mounts {host_path}, which a rented machine does not have",
+                "name what it reads in `inputs`, or run it where the path is",
             )
+        return _never(
+            Code.MOUNTS,
+            f"mounts {host_path}, which {free.node.id} does not have",
+            f"make {host_path} on {free.node.id}, or leave the mount out",
+        )
     return None
 
 

@@ -17,7 +17,7 @@ from cloudwhale.control.intake.fields import (
 )
 from cloudwhale.control.intake.gpu import gpu, one_model, speeds
 from cloudwhale.control.intake.moments import deadline, window
-from cloudwhale.control.intake.tree import Node
+from cloudwhale.control.intake.tree import Items, Node, Scalar
 from cloudwhale.control.intake.unfit import Unfit, shown
 from cloudwhale.control.intake.units import (
     at_least,
@@ -32,6 +32,7 @@ from cloudwhale.control.intake.units import (
     whole,
     yes_no,
 )
+from cloudwhale.mailbox.addresses import name_of
 from cloudwhale.model.job import (
     PRIORITY_HIGHEST,
     CheckpointRule,
@@ -62,6 +63,23 @@ def workdir(node: Node, reading: Reading) -> str:
             raise Unfit(f"{shown(text)} {kind} (in {reading.folder})", "Make it, or write another.")
         known = reading.workdirs[text] = folder
     return known
+
+
+def inputs(node: Node, reading: Reading) -> tuple[str, ...]:
+    """Return what a job reads, each under a name of its own."""
+    found = many(words.source(STORES))(node, reading)
+    names: dict[str, str] = {}
+    for url in found:
+        other = names.setdefault(name_of(url), url)
+        if other != url:
+            items = node.items if isinstance(node, Items) else (node,)
+            at = next((one for one in items if isinstance(one, Scalar) and one.text == url), node)
+            raise Unfit(
+                f"{shown(url)} and {shown(other)} would both be called {name_of(url)}",
+                "Rename one: a job finds each input under the last part of its address.",
+                at,
+            )
+    return found
 
 
 def _wait(node: Node, reading: Reading) -> Fields:
@@ -129,7 +147,7 @@ JOB: Table = {
     "checkpoint": into("checkpoint", part(CheckpointRule, CHECKPOINT)),
     "retry": into("retry", part(RetryRule, RETRY)),
     "budget": into("budget", one(money)),
-    "inputs": into("inputs", many(words.url(STORES))),
+    "inputs": into("inputs", inputs),
     "outputs": into("outputs", many(words.inside)),
     "after": into("after", many(words.folder_name)),
     "array": into("axes", axes),

@@ -1,11 +1,13 @@
 """One small parser per kind of word: text in, the same text out, or Unfit with the remedy."""
 
+import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import PurePosixPath
 from urllib.parse import urlsplit
 
 from cloudwhale.control.intake.unfit import Unfit, shown
+from cloudwhale.mailbox.addresses import fault_of, folder_of
 
 _FOLDER_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9_-])?")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,254}")
@@ -94,6 +96,23 @@ def url(schemes: Sequence[str]) -> Callable[[str], str]:
         return value
 
     return address
+
+
+def source(schemes: Sequence[str]) -> Callable[[str], str]:
+    """Return a parser for an address that a job reads; a folder of this host must be there."""
+    address = url(schemes)
+
+    def read(value: str) -> str:
+        address(value)
+        fault = fault_of(value)
+        if fault:
+            raise Unfit(f"{shown(value)} cannot be read: {fault}", "Correct the address.")
+        folder = folder_of(value)
+        if folder and not os.path.exists(folder):
+            raise Unfit(f"{shown(value)} does not exist on this host", "Make it, or correct it.")
+        return value
+
+    return read
 
 
 def inside(value: str) -> str:
