@@ -4,6 +4,7 @@ import http.client
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
+from email.utils import parsedate_to_datetime
 from importlib import import_module
 from typing import Any
 
@@ -242,6 +243,14 @@ def test_the_users_key_without_its_secret_opens_nothing(
 ) -> None:
     told = code(box, service, verb, IMPOSTOR, **words)[0]
     assert told == IMPOSTORS.get(service, "InvalidSignatureException")
+
+
+def test_a_refusal_says_what_time_it_is_too(box: Box) -> None:
+    link = http.client.HTTPConnection(box.endpoint.url.removeprefix("http://"), timeout=30.0)
+    link.request("GET", f"/{BUCKET}/")
+    date = link.getresponse().headers["Date"]
+    link.close()
+    assert parsedate_to_datetime(date).timestamp() == int(box.clock.now())
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "HEAD", "POST"])
