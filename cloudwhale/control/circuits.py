@@ -73,6 +73,12 @@ class Circuits:
         """Return where nothing may be launched now."""
         return frozenset(scope for scope, one in self._circuits.items() if now < one.until)
 
+    def until(self, offer: Offer) -> Instant:
+        """Return until when an offer may not be launched; before now where it may be."""
+        scope = scope_of(offer)
+        found = (self._circuits.get(one) for one in (scope, scope.whole))
+        return max((one.until for one in found if one is not None), default=float("-inf"))
+
     def next_at(self, now: Instant) -> Instant | None:
         """Return when something may be launched again somewhere."""
         return min((one.until for one in self._circuits.values() if now < one.until), default=None)

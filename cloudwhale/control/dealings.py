@@ -14,7 +14,7 @@ from cloudwhale.model import event as e
 from cloudwhale.model import plan as p
 from cloudwhale.model.job import JobState
 from cloudwhale.model.reason import Code, Reason, Refusal
-from cloudwhale.model.rental import Rental, RentalState
+from cloudwhale.model.rental import ON_ITS_WAY, Rental, RentalState
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.model.world import World
 from cloudwhale.planning import booting, boots
@@ -156,6 +156,7 @@ class Dealings:
         failed = boots.noted(rental, Code.BOOT_FAILED, says, world.now)
         if failed is not None:
             opened = self._offers.circuits.failed(failed)
+            self._offers.try_last(world.now)
             yield from opened
             yield from told_to(rental, opened, _waiting(made, world))
 
@@ -166,6 +167,9 @@ class Dealings:
         rentals = world.rentals.values()
         if not self._has_begun:  # what an earlier controller has asked for, nobody has heard of
             self._doubted = {one.id for one in rentals if one.state is RentalState.RESERVED}
+            for one in rentals:
+                if _goes_back_unbooted(one, world):
+                    self._offers.block(one.offer, now)
             self._has_begun = True
         effects = self._sweeping.searches(rentals, now)
         came, self._came = self._came, []
@@ -191,6 +195,14 @@ def _ended_unheard(rental: Rental, world: World) -> bool:
     before, node = world.rentals.get(rental.id), world.nodes.get(rental.node or "")
     was_lost = before is not None and before.state is RentalState.LOST
     return was_lost and node is not None and not node.agent
+
+
+def _goes_back_unbooted(rental: Rental, world: World) -> bool:
+    """Say whether a machine did not come up, and is not back: an earlier controller judged so."""
+    node = world.nodes.get(rental.node or "")
+    is_unheard = node is None or not node.agent
+    goes_back = rental.state not in (*ON_ITS_WAY, RentalState.READY)
+    return goes_back and is_unheard and bool(booting.not_up(rental, world.now))
 
 
 def _waiting(made: p.Plan, world: World) -> list[str]:

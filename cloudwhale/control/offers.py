@@ -23,6 +23,7 @@ from cloudwhale.spi.provider import Provider
 ASK_EVERY_S: Seconds = 60.0  # spot prices move by the minute at most, and a list costs a request
 BLOCKED_S: Seconds = 300.0  # what had no capacity is not asked for again so soon
 BLOCKED_MOST_S: Seconds = 3600.0  # each refusal doubles the time, up to this
+OTHERS_FIRST_S: Seconds = 60.0  # a round or two, in which what did not fail is tried
 FORGIVEN_S: Seconds = 7200.0  # who was not refused for so long begins anew
 LEARNED_S: Seconds = 3600.0  # a quota may have been raised since it refused us
 
@@ -147,6 +148,18 @@ class Offers:
         if before is not None and now < before.until + FORGIVEN_S:
             for_s = min(BLOCKED_MOST_S, 2 * before.for_s)
         self._blocked[offer] = _Block(now + for_s, for_s)
+
+    def try_last(self, now: Instant) -> None:
+        """Let those that were refused not long ago wait on where a circuit opens again.
+
+        Else what failed would be tried first then, as the cheapest, and open it anew.
+        """
+        for offers in self._by_provider.values():
+            for offer in offers:
+                before, opens_at = self._blocked.get(offer.id), self.circuits.until(offer)
+                if before is not None and before.until > now and opens_at > now:
+                    until = max(before.until, opens_at + OTHERS_FIRST_S)
+                    self._blocked[offer.id] = _Block(until, before.for_s)
 
     def exhaust(self, offer: str, now: Instant, rentals: Iterable[Rental]) -> None:
         """Learn from a refusal that its group holds no more than what we have of it now.

@@ -29,8 +29,11 @@ from staging import Fuse, MortalStore, jobs_of, nothing_ran_twice, pass_by
 from cloudwhale.control.sweeping import EVERY_S, GRACE_S
 from cloudwhale.model import event as e
 from cloudwhale.model.job import JobState
-from cloudwhale.model.rental import RentalState
+from cloudwhale.model.reason import Code
+from cloudwhale.model.rental import Boot, Rental, RentalState
+from cloudwhale.model.units import micro_usd
 from cloudwhale.planning.leasing import STOP_AFTER_S
+from cloudwhale.simulation.booting import PHASES, BootPlan
 from cloudwhale.simulation.cloud import WATCHDOG_S, Shelf
 from cloudwhale.simulation.stage import Stage
 
@@ -80,6 +83,16 @@ def a_taken_stage() -> Stage:
     return a_cloudy_stage(("saving",), [shelf], seed=3, cloud=MortalCloud)
 
 
+def a_booting_stage(first: BootPlan) -> Stage:
+    """Make a stage whose cheapest machine boots so, and another one as it should."""
+    dear = micro_usd("4")
+    shelves = [
+        Shelf(an_offer(boot_s=5.0), boot=first),
+        Shelf(an_offer("sound", type="x1", price_usd_h=dear, cap_usd_h=dear), boot=BootPlan()),
+    ]
+    return a_cloudy_stage(("quick",), shelves, cloud=MortalCloud)
+
+
 STORIES = {
     "launch and return": Story(partial(a_cloudy_stage, ("quick",), cloud=MortalCloud)),
     "extend": Story(
@@ -94,6 +107,11 @@ STORIES = {
         JobState.CANCELLED, partial(cancels, when=boots),
     ),
     "sweep": Story(a_forgetful_stage, machines=2),
+    "boot": Story(partial(a_booting_stage, BootPlan())),
+    "boot fails": Story(partial(a_booting_stage, BootPlan(fails_in="docker")), machines=2),
+    "boot hangs": Story(
+        partial(a_booting_stage, BootPlan(hangs_in="gpus")), machines=2, is_short=False
+    ),
 }  # fmt: skip
 
 
@@ -145,6 +163,46 @@ def test_the_stories_do_what_they_say() -> None:
     assert [one.reason.code for one in notes if isinstance(one, e.Noted)] == ["leftover-removed"]
 
 
+def nothing_is_half_ready(stage: Stage) -> None:
+    """Check that jobs were placed on ready machines alone, and no word of a boot was doubled."""
+    rentals: dict[str, Rental] = {}
+    read: dict[str, list[int]] = {}
+    for told in stage.scenery.store.since(0, 100_000):
+        match told.event:
+            case e.RentalChanged(rental=rental):
+                rentals[rental.id] = rental
+            case e.Placed(placement=place) if place.node in rentals:
+                assert rentals[place.node].state is RentalState.READY
+            case e.BootTold(rental=name, number=number):
+                assert rentals[name].state is RentalState.BOOTING
+                read.setdefault(name, []).append(number)
+            case _:
+                continue
+    for name, numbers in read.items():
+        assert numbers == list(range(1, len(numbers) + 1)), name
+
+
+def boots_of(stage: Stage) -> dict[str, Boot]:
+    """Return what every machine has told of its boot."""
+    return {one.offer: one.boot for one in stage.scenery.store.rentals("run-1")}
+
+
+def test_boots_that_fail_or_hang_are_told_by_their_phase() -> None:
+    failed = boots_of(life(STORIES["boot fails"], Fuse(None)))
+    assert failed["big"].has_failed and failed["big"].phase == "docker"
+    hung = life(STORIES["boot hangs"], Fuse(None))
+    assert boots_of(hung)["big"].under_way == "gpus"
+    assert boots_of(hung)["sound"].took_s.keys() == dict(PHASES).keys()
+    (says,) = {
+        one.event.reason.says.partition(" s: ")[2]
+        for one in hung.scenery.store.events("quick-0")
+        if isinstance(one.event, e.Waits) and one.event.reason.code is Code.BOOT_FAILED
+    }
+    assert says.startswith("`gpus` has gone on for ")
+    pass_by(hung, 5.0)
+    assert not hung.scenery.objects.keys("boots"), "what machines have told is swept"
+
+
 def points_of(story: Story) -> int:
     fuse = Fuse(None)
     life(story, fuse)
@@ -165,6 +223,7 @@ def test_after_one_restart_and_one_sweep_nothing_is_unowned_or_doubled(
         assert len(cloud_of(stage).hired) == story.machines, where
         assert {job.state for job in jobs_of(stage).values()} == {story.ends}, where
         nothing_ran_twice(stage)
+        nothing_is_half_ready(stage)
         if name == "sweep":
             account = account_of(stage)
             assert cloud_of(stage).running == 0 and account.reserved == 0, where

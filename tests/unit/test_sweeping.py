@@ -118,13 +118,15 @@ def test_the_simulated_cloud_lets_nobody_remove_what_is_anothers() -> None:
 
 def test_folders_of_the_mailbox_are_found_and_removed_by_name() -> None:
     objects = open_objects("memory://")
-    for key in ("inbox/a/000001.json", "orders/b/000001.json", "agents/a/000001.json", "x/c"):
+    named = ("inbox/a", "orders/b", "agents/a", "boots/a", "boots/c")
+    for key in (*(f"{folder}/000001.json" for folder in named), "x/c"):
         objects.create(key, b"{}")
     sweeping = Sweeping({"cloud": a_cloud()}, objects)
     _, tidy = sweeping.searches((), NOW)
-    assert tidy.do() == Boxes(frozenset({"a", "b"}))
+    assert tidy.do() == Boxes(frozenset({"a", "b", "c"}))
     sweeping.tidied("a").do()
     assert objects.folders("inbox") == [] and objects.folders("orders") == ["b"]
+    assert objects.folders("boots") == ["c"], "a machine whose agent never lived has one too"
 
 
 def test_a_leftover_is_described_with_what_it_costs() -> None:
