@@ -13,6 +13,8 @@ from cloudwhale.spi.errors import SettingsError
 
 DECLARED_MOST = 1000
 DECLARED = re.compile(r"(?:(\d+)\s*x\s+)?(\S.*?)\s+(\d+(?:\.\d+)?)\s*(?:GB|GiB)", re.IGNORECASE)
+NAMED = re.compile(r"(GPU-[0-9a-f-]+):\s+(.*)")
+"""A stand-in by the id that containers get it by: `GPU-…: A10G 24GB`."""
 
 
 class HostOptions(Value):
@@ -73,7 +75,8 @@ def declared(texts: Sequence[str]) -> tuple[Device, ...]:
     """Return stand-ins for GPUs; raise SettingsError for a text that describes none."""
     devices: list[Device] = []
     for text in texts:
-        match = DECLARED.fullmatch(text.strip())
+        named = NAMED.fullmatch(text.strip())
+        match = DECLARED.fullmatch(named[2] if named else text.strip())
         if match is None or not 1 <= int((match[1] or "1")[:9]) <= DECLARED_MOST:
             raise SettingsError(
                 f"{text!r} describes no devices",
@@ -82,6 +85,6 @@ def declared(texts: Sequence[str]) -> tuple[Device, ...]:
         count, name, size = match.groups()
         model = canonical(name, float(size)) or name
         for _ in range(int(count or 1)):
-            number = f"declared-{len(devices)}"
+            number = named[1] if named else f"declared-{len(devices)}"
             devices.append(Device(id=number, model=model, memory_gib=float(size), declared=True))
     return tuple(devices)

@@ -46,8 +46,8 @@ restart_docker() {
         return
     fi
     service docker stop
-    pid=$(cat "$root/var/run/docker.pid" 2>/dev/null) && kill "$pid"
-    wait_for 20 eval '! docker_answers'
+    pid=$(cat "$root/var/run/docker.pid" 2>/dev/null) && kill "$pid" &&
+        wait_for 20 eval "! kill -0 $pid"  # its file says so until it has ended: none starts then
     start_docker
 }
 

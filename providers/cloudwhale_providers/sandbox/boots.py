@@ -6,7 +6,7 @@ import shlex
 import shutil
 import signal
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event
 
@@ -174,7 +174,10 @@ class Boots:
     def _environment(self, machine: _Running) -> dict[str, str]:
         guest = machine.guest
         found = {key: text for key, text in self._house.environment.items() if key not in UNFIT}
-        told = guest.fittings.words
+        told = replace(guest.fittings, device="").words
+        shape = shapes().get(guest.who.type)
+        if shape is not None:
+            told = [*told, *gpus.words(gpus.stand_ins(guest.who.id, shape), shape)]
         own = {
             "PATH": PATH,
             "HOME": str(machine.home),

@@ -4,16 +4,24 @@ Nothing computes on them. Their ids are drawn from the machine's, as the driver'
 """
 
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
 from cloudwhale.model.gpus import MODELS
 from cloudwhale.spi.prices import Shape
+from cloudwhale_providers.sandbox.layer import text
 
-FIRST_MINOR = 128
-"""Of the device files: no driver gives such numbers, so a GPU of this host is never meant."""
+HOOK = "#!/bin/sh\n# Docker takes GPUs where there is such a program.\nexec cat >/dev/null\n"
 MIB_PER_GIB = 1024
+DAEMON = {
+    "exec-opts": ["native.cgroupdriver=cgroupfs"],
+    "runtimes": {"nvidia": {"path": "/usr/bin/nvidia-container-runtime", "args": []}},
+    "default-runtime": "nvidia",
+}
+"""As an image with Docker and the toolkit has it: no first boot need change it, and restart Docker.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +44,21 @@ def stand_ins(machine: str, shape: Shape) -> Sequence[Gpu]:
 
 
 def files(gpus: Sequence[Gpu]) -> Mapping[str, str]:
-    """Return the files that say what there is, by path in the machine; none without GPUs."""
+    """Return what a machine has beside others for them, text by path; nothing without GPUs."""
     if not gpus:
         return {}
     lines = [f"{one.uuid}\t{one.memory_mib}\t{one.name}" for one in gpus]
-    return {"etc/cloudwhale-machine/gpus": "\n".join(lines) + "\n"}
+    return {
+        "etc/cloudwhale-machine/gpus": "\n".join(lines) + "\n",
+        "etc/docker/daemon.json": json.dumps(DAEMON, indent=4),
+        "usr/bin/nvidia-smi": text("nvidia_smi.sh"),
+        "usr/bin/nvidia-ctk": text("nvidia_ctk.py"),
+        "usr/bin/nvidia-container-runtime": text("nvidia_runtime.py"),
+        "usr/bin/nvidia-container-runtime-hook": HOOK,
+    }
 
 
-def words(gpus: Sequence[Gpu]) -> list[str]:
-    """Return what the machine's agent is told, beside what its type has: ids for containers."""
-    return [f"--device-id={one.uuid}" for one in gpus]
+def words(gpus: Sequence[Gpu], shape: Shape) -> list[str]:
+    """Return what the machine's agent is told: each device by the id that containers ask for."""
+    gib = MODELS[shape.gpu].memory_gib if gpus else 0.0
+    return [f"--device={one.uuid}: {shape.gpu} {gib:g}GB" for one in gpus]

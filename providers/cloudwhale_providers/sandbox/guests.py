@@ -23,7 +23,7 @@ def guest(instance: Instance, endpoint: Endpoint, now: Callable[[], Instant]) ->
     tags = instance.tags if instance.metadata_tags else {}
     who = Identity(
         instance.id, instance.type, instance.zone, instance.region, instance.market,
-        tags, instance.user_data, instance.image, instance.profile,
+        tags, instance.user_data, instance.image, instance.profile, instance.launched_at,
     )  # fmt: skip
 
     def notices() -> Mapping[str, str]:

@@ -16,9 +16,9 @@ LINKS: Mapping[str, str] = dict.fromkeys(
 def files() -> dict[str, str]:
     """Return the files by path; those in `sbin` are programs."""
     return {
-        "usr/sbin/cloudwhale-init": _text("first_process.py"),
-        "usr/sbin/shutdown": _text("shutdown.sh"),
-        "etc/cloud/cloud.cfg": _text("cloud.cfg"),
+        "usr/sbin/cloudwhale-init": text("first_process.py"),
+        "usr/sbin/shutdown": text("shutdown.sh"),
+        "etc/cloud/cloud.cfg": text("cloud.cfg"),
         "etc/cloudwhale-machine/product_uuid": f"{SERIAL}\n",
         "etc/cloudwhale-machine/product_serial": f"{SERIAL}\n",
         "etc/resolv.conf": "",
@@ -44,5 +44,6 @@ def put(root: Path, name: str, text: str) -> None:
     path.chmod(0o755 if "bin" in path.parent.name else 0o644)
 
 
-def _text(name: str) -> str:
+def text(name: str) -> str:
+    """Return a file of the package that lies in machines."""
     return (_MACHINE / name).read_text()

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from email.message import Message
 from http.server import BaseHTTPRequestHandler
 from typing import Any
+from urllib.parse import unquote
 
 from cloudwhale.model.units import Instant, Seconds
 
@@ -173,7 +174,8 @@ class _Question(BaseHTTPRequestHandler):
         if not self.server.holds(self.headers.get(TOKEN)):
             self._say(401, "Unauthorized")
             return
-        version, _, path = self.path.partition("?")[0].lstrip("/").partition("/")
+        asked = unquote(self.path.partition("?")[0])
+        version, _, path = asked.lstrip("/").partition("/")
         found = self.server.document(path) if VERSION.fullmatch(version) else None
         if found is None:
             self._say(404, "Not Found")

@@ -38,6 +38,7 @@ class Identity:
     image: str = ""
     profile: str = ""
     """ARN of its instance profile; empty: it has none."""
+    launched_at: Instant = 0.0
 
 
 def documents(
@@ -65,7 +66,8 @@ def documents(
     identity = {
         "accountId": ACCOUNT, "architecture": "x86_64", "availabilityZone": who.zone,
         "imageId": who.image, "instanceId": who.id, "instanceType": who.type,
-        "privateIp": address, "region": who.region, "version": "2017-09-30",
+        "pendingTime": _iso(who.launched_at), "privateIp": address, "region": who.region,
+        "version": "2017-09-30",
     }  # fmt: skip
     found = {f"meta-data/{path}": text for path, text in told.items() if text}
     found["dynamic/instance-identity/document"] = json.dumps(identity)
