@@ -200,7 +200,8 @@ def doctor(provider: str, as_json: bool) -> int:
     from cloudwhale.control.checks import checks
     from cloudwhale.reporting.tables import checks_sheet
 
-    rows = checks(settings_here(starts=True), provider)
+    settings = settings_here(starts=True)
+    rows = checks(settings, provider, lambda says: say(says, sys.stderr))
     document_or(
         as_json,
         lambda: {"checks": [row.model_dump() for row in rows]},

@@ -16,7 +16,8 @@ NEEDED = (
 )  # fmt: skip
 """What an agent imports by name, in any of its branches; what these need comes with them.
 
-A test reads all that an agent may import, and compares. Of the controller's packages it needs neither database nor numpy.
+A test reads all that an agent may import, and compares. Of the controller's packages it needs
+neither database nor numpy.
 """
 
 NEWEST_GLIBC = (2, 35)

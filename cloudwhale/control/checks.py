@@ -2,12 +2,13 @@
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 
 from cloudwhale.control.desk import mailbox_url, policies, providers
 from cloudwhale.control.store import database_url, open_store
 from cloudwhale.control.store.address import is_postgres, masked
+from cloudwhale.control.surrounding import boots
 from cloudwhale.host import Hierarchies, check_docker, check_gpus
 from cloudwhale.mailbox.objects import open_objects
 from cloudwhale.settings import Settings
@@ -17,16 +18,24 @@ from cloudwhale.spi.provider import Check
 SHELL = "/bin/bash"
 
 
-def checks(settings: Settings, only: str = "") -> Sequence[Check]:
+def _nobody(says: str) -> None:
+    """Tell nobody."""
+
+
+def checks(
+    settings: Settings, only: str = "", say: Callable[[str], object] = _nobody
+) -> Sequence[Check]:
     """Look at everything that jobs need; takes a second, and some more for each cloud.
 
     `only`: the name of a provider whose rows are enough; raise SettingsError for one that is none
-    of the settings'.
+    of the settings'. `say` is told what takes seconds.
     """
     if only:
-        return _of_provider(settings, only)
+        rows = [*_of_provider(settings, only)]
+        return [*rows, *_archive(settings, say)] if only in settings.clouds else rows
     rows = [_python(), _shell(), _groups(), check_gpus(settings.devices), check_docker()]
     rows += [row for provider in providers(settings).values() for row in provider.check()]
+    rows += _archive(settings, say)
     return [*rows, _database(settings), _mailbox(settings), _policies(settings)]
 
 
@@ -35,9 +44,19 @@ def _of_provider(settings: Settings, name: str) -> Sequence[Check]:
     if name not in found:
         raise SettingsError(
             f"the settings name no provider {name!r}, but {', '.join(sorted(found)) or 'none'}",
-            f"Write a table [clouds.{name}] into cloudwhale.toml; it may be empty.",
+            f"Write a table [clouds.{name}] into cloudwhale.toml; it may be empty. Or let "
+            f"`cloudwhale doctor {name} --fix` do it, which makes what the account lacks.",
         )
     return found[name].check()
+
+
+def _archive(settings: Settings, say: Callable[[str], object]) -> Sequence[Check]:
+    """Look at what rented machines get their agent from; nothing where none of them boots."""
+    if not boots(settings):
+        return ()
+    from cloudwhale.control.bundle_check import check
+
+    return (check(say),)
 
 
 def _python() -> Check:

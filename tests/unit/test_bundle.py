@@ -14,6 +14,7 @@ import pytest
 
 from cloudwhale.control import bundle, bundle_archive, bundle_content
 from cloudwhale.control.bundle import Bundle, made
+from cloudwhale.control.bundle_check import check
 from cloudwhale.control.bundle_content import Libraries, content
 from cloudwhale.control.bundle_distributions import Files, Source, closure, installed
 from cloudwhale.spi.errors import Denied, SettingsError, Unreachable
@@ -63,6 +64,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> list[Source]:
         Source("pure", "1.0", ("py3-none-any",), lambda: pure),
     ]
     monkeypatch.setattr(bundle, "installed", lambda: libraries)
+    ours = bundle_content.ours()
+    monkeypatch.setattr(bundle, "ours", lambda: ours)  # whoever edits the source meanwhile
     return libraries
 
 
@@ -319,3 +322,37 @@ def test_the_order_of_what_is_written_is_that_of_paths() -> None:
     libraries = Libraries({HERE: []}, {})
     paths = list(content({"lib/b": b"", "boot/a": b"", "lib/a": b""}, libraries))
     assert paths == ["bundle.json", "boot/a", "lib/a", "lib/b"]
+
+
+# -- doctor ----------------------------------------------------------------------------------
+
+
+def quietly(says: str) -> None:
+    """Tell nobody."""
+
+
+def test_doctor_says_how_large_it_is_and_for_whom(
+    tmp_path: Path, index: Index, small: list[Source]
+) -> None:
+    row = check(quietly, tmp_path)
+    assert (row.name, row.state) == ("archive", "ok")
+    assert row.says.endswith(" MiB, for Python 3.11 and 3.12")
+
+
+def test_doctor_says_what_it_lacks_and_how_to_mend_it(
+    tmp_path: Path, index: Index, small: list[Source]
+) -> None:
+    index.has_it = False
+    row = check(quietly, tmp_path)
+    (other,) = {"3.11", "3.12"} - {HERE}
+    assert row.state == "warning"
+    assert f"packages for Python {other} cannot be fetched" in row.says
+    assert f"Images with Python {other} are refused" in row.remedy
+
+
+def test_doctor_fails_where_there_is_none(
+    tmp_path: Path, index: Index, small: list[Source]
+) -> None:
+    (tmp_path / "file").touch()
+    row = check(quietly, tmp_path / "file")
+    assert row.state == "failed" and "XDG_CACHE_HOME" in row.remedy
