@@ -9,15 +9,21 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MASK = b"***"
-SHORTEST_SECRET = 4  # masking "a" would leave nothing to read
+SHORTEST_SECRET = 4
+"""In bytes, of a secret, or of one line of it: masking "a" would leave nothing to read."""
 SAYS_BYTES = 16384  # of the newest output: the sentence on how it ended is read from it
 
 
 class Masks:
-    """Replaces secret values in a stream, wherever the pieces of it are cut."""
+    """Replaces secret values in a stream, wherever the pieces of it are cut.
+
+    A value is found whole, and each of its lines by itself, with and without the blanks around it.
+    What a job makes of it (base64, a hash, one letter a line) is not a value any more.
+    """
 
     def __init__(self, secrets: Sequence[bytes]) -> None:
         lines = {line for secret in secrets for line in (secret, *secret.splitlines())}
+        lines |= {line.strip() for line in lines}
         self._secrets = sorted(line for line in lines if len(line) >= SHORTEST_SECRET)
         self._held = b""
 
@@ -58,9 +64,12 @@ class Masks:
 
 def _begun(text: bytes, secret: bytes) -> int:
     """Return how many bytes at the end of a text may be the beginning of a secret."""
-    for length in range(min(len(secret) - 1, len(text)), 0, -1):
-        if text.endswith(secret[:length]):
-            return length
+    first = secret[:1]
+    at = text.find(first, max(0, len(text) - len(secret) + 1))
+    while at >= 0:
+        if secret.startswith(text[at:]):
+            return len(text) - at
+        at = text.find(first, at + 1)
     return 0
 
 

@@ -82,6 +82,68 @@ def test_the_gpus_are_asked_for_by_uuid_and_declared_ones_not_at_all(tmp_path: P
     assert settings(tmp_path, devices=(a_device("MIG-a"),))["command"][1] == "some"
 
 
+LISTED = [{"Source": "cdi", "ID": f"nvidia.com/gpu={one}"} for one in ("0", "GPU-a", "GPU-b")]
+
+
+def cdi_specification(folder: Path, *names: str) -> str:
+    """Write what the toolkit writes of its devices; return the folder."""
+    lines = [f"  - name: {one}\n    containerEdits: {{}}\n" for one in names]
+    (folder / "nvidia.yaml").write_text("kind: nvidia.com/gpu\ndevices:\n" + "".join(lines))
+    (folder / "README").write_text("nvidia.com/gpu GPU-c")
+    return str(folder)
+
+
+@pytest.mark.parametrize(
+    ("info", "named"),
+    [
+        ({}, False),
+        ({"CDISpecDirs": []}, False),
+        ({"CDISpecDirs": ["none-here"]}, False),
+        ({"CDISpecDirs": ["SPECS"]}, True),
+        ({"CDISpecDirs": ["SPECS"], "DiscoveredDevices": []}, False),
+        ({"CDISpecDirs": [], "DiscoveredDevices": LISTED}, True),
+        ({"DiscoveredDevices": LISTED[:2]}, False),
+    ],
+)
+def test_gpus_are_asked_for_by_their_names_in_cdi_where_docker_knows_all_of_them(
+    tmp_path: Path, info: dict[str, Any], named: bool
+) -> None:
+    specs = cdi_specification(tmp_path, "GPU-a", "GPU-b", "all")
+    told = {key: specs if one == ["SPECS"] else one for key, one in info.items()}
+    told |= {"CDISpecDirs": [specs]} if info.get("CDISpecDirs") == ["SPECS"] else {}
+    here = FakeDocker(ServerVersion="28.3.0", **told)
+    host = settings(tmp_path, here, devices=(a_device("GPU-a"), a_device("GPU-b")))["host_config"]
+    (request,) = host["device_requests"]
+    if named:
+        assert request["Driver"] == "cdi"
+        assert request["DeviceIDs"] == ["nvidia.com/gpu=GPU-a", "nvidia.com/gpu=GPU-b"]
+        assert not request["Capabilities"] and not request["Count"]
+    else:
+        assert (request["Driver"], request["DeviceIDs"]) == ("", ["GPU-a", "GPU-b"])
+        assert request["Capabilities"] == [["gpu"]]
+
+
+def test_no_container_gains_rights_and_its_network_is_its_own(tmp_path: Path) -> None:
+    host = settings(tmp_path)["host_config"]
+    assert host["cap_drop"] == ["NET_RAW", "MKNOD"]
+    assert host["security_opt"] == ["no-new-privileges:true"]
+    assert host["ulimits"] == [{"Name": "core", "Soft": 1, "Hard": 1}]
+    assert "network_mode" not in host
+    gang = settings(tmp_path, host_network=True)
+    assert gang["host_config"]["network_mode"] == "host"
+
+
+def test_a_job_with_a_user_of_its_own_is_that_user_inside(tmp_path: Path) -> None:
+    folder = tmp_path / "nodes" / "host" / "attempts" / "job" / "1"
+    folder.mkdir(parents=True)
+    (folder / "user").write_text("200007")
+    told = settings(tmp_path, host_network=True)
+    assert told["user"] == "200007:200007"
+    assert told["host_config"]["group_add"] == []
+    assert told["environment"]["HOME"] == str(folder / "home")
+    assert str(folder / "home") in {one["Source"] for one in told["host_config"]["mounts"]}
+
+
 def test_no_secret_and_nothing_of_ours_is_told_to_docker(tmp_path: Path) -> None:
     told = settings(tmp_path, secrets={"TOKEN": "sealed"}, env={"A": "b"})
     assert told["environment"]["A"] == "b"

@@ -49,6 +49,23 @@ def test_each_line_of_a_secret_is_one() -> None:
     assert shown(masks, [b"a MIIE b\nBEGIN\n"]) == b"a *** b\n***\n"
 
 
+@pytest.mark.parametrize("size", [5, 64 << 10])
+def test_the_blanks_around_a_secret_need_not_be_there(size: int) -> None:
+    secret = b"  \t" + b"s3cr" * (size // 4) + b" \n"
+    assert shown(Masks([secret]), [b"<" + secret + b">"]) == b"<***>"
+    assert shown(Masks([secret]), [b"<" + secret.strip() + b">"]) == b"<***>"
+
+
+@given(st.binary(max_size=12), st.sampled_from([b"aaaa", b"abab", b"aabaab", b"abcdabcd"]))
+def test_what_may_begin_a_secret_is_held_back_and_no_more(text: bytes, secret: bytes) -> None:
+    text = bytes(b"abcd"[one % 4] for one in text)
+    masks = Masks([secret])
+    seen = masks.masked(text)
+    held = [text[at:] for at in range(len(text)) if secret.startswith(text[at:])]
+    if secret not in text:
+        assert seen + max([*held, b""], key=len) == text
+
+
 def test_a_secret_too_short_to_hide_is_left_alone() -> None:
     assert shown(Masks([b"abc", b""]), [b"abc abc"]) == b"abc abc"
 
