@@ -50,7 +50,7 @@ class Boots:
         self._instances.mkdir(parents=True, exist_ok=True)
         self._layer = house.folder / LAYER
         self._mark = mark(house.folder)
-        self.tidy()
+        self._forget_earlier()
         layer.write(self._layer)
         self.network = Network(self._mark)
         self._names = nameservers() if self.network.open_to_the_world() else ()
@@ -111,9 +111,16 @@ class Boots:
         return left
 
     def tidy(self) -> None:
+        """Do nothing: what an earlier box has left had to go before there was a network."""
+
+    def close(self) -> Sequence[int]:
+        """End every machine, and their network."""
+        left = self.end(list(self._running))
+        self.network.close()
+        return left
+
+    def _forget_earlier(self) -> None:
         """End what an earlier box of the folder has left, and forget its oldest machines."""
-        if self._running:
-            return
         processes.killed([self._instances])
         cgroups.remove(self._group(""))
         forget_uplink(self._mark)
@@ -122,12 +129,6 @@ class Boots:
             clear(home)
         for home in homes[:-KEPT]:
             shutil.rmtree(home, ignore_errors=True)
-
-    def close(self) -> Sequence[int]:
-        """End every machine, and their network."""
-        left = self.end(list(self._running))
-        self.network.close()
-        return left
 
     # -- one machine -------------------------------------------------------------------------
 
