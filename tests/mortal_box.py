@@ -294,7 +294,7 @@ class MortalBox:
 
 def clients(box: Path) -> Mapping[tuple[str, str], Any]:
     """Return clients of a box's cloud by service and region."""
-    import boto3  # type: ignore[import-untyped]
+    import boto3
 
     standing = Sandbox().standing(box)
     assert standing is not None

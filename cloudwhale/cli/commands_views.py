@@ -102,13 +102,34 @@ def doctor(
         str,
         typer.Argument(metavar="PROVIDER", help="Only what this one needs, `aws`."),
     ] = "",
+    fix: Annotated[
+        bool,
+        typer.Option("--fix", help="Make what a cloud's account lacks: bucket, roles, settings."),
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before --fix.")] = False,
+    allow: Annotated[
+        str,
+        typer.Option(
+            "--allow", metavar="WHO", help="With --fix: give user/NAME or role/NAME the policy."
+        ),
+    ] = "",
+    policy: Annotated[
+        bool,
+        typer.Option("--policy", help="Print what whoever runs cloudwhale must be allowed."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Check what jobs need, and say how to mend it.
+    """Check what jobs need, say how to mend it; --fix mends an account.
 
-    That is this host, and the clouds that machines are rented from. Exit code 1 when a check
+    That is this host, and the clouds that machines are rented from. --fix says what it would make,
+    asks, makes it, and offers to write the settings; what is there stays. Exit code 1 when a check
     failed.
     """
+    if fix or policy or allow:
+        from cloudwhale.cli import mending
+
+        wanted = mending.Wanted(provider, allow, yes, as_json)
+        raise typer.Exit(mending.policy(wanted) if policy else mending.fix(wanted))
     from cloudwhale.cli.looking import doctor as do
 
     raise typer.Exit(do(provider, as_json))
@@ -140,5 +161,7 @@ def add_to(app: typer.Typer) -> None:
         epilog=examples("cloudwhale explain train", "cloudwhale explain train --json | jq .story")
     )(explain)
     app.command(epilog=examples("cloudwhale replay 17", "cloudwhale replay 17 --resolve"))(replay)
-    app.command(epilog=examples("cloudwhale doctor", "cloudwhale doctor aws"))(doctor)
+    app.command(
+        epilog=examples("cloudwhale doctor", "cloudwhale doctor aws", "cloudwhale doctor aws --fix")
+    )(doctor)
     app.command(epilog=examples("cloudwhale version --json"))(version)

@@ -7,7 +7,7 @@ from cloudwhale.model.offer import Offer
 from cloudwhale.model.units import Instant
 from cloudwhale.simulation.machines import SimulatedMachine
 from cloudwhale.spi.errors import Unreachable
-from cloudwhale.spi.provider import Check, LaunchRequest, Leftover, Machine, Stop
+from cloudwhale.spi.provider import Amends, Check, LaunchRequest, Leftover, Machine, Stop
 
 
 class SimulatedHosts:
@@ -57,6 +57,10 @@ class SimulatedHosts:
     def check(self) -> Sequence[Check]:
         """Return one row a machine."""
         return [Check(name=name, state="ok", says="simulated") for name in sorted(self._machines)]
+
+    def amends(self, whose: Callable[[], str], allow: str = "") -> Amends:
+        """Return nothing: they have no account."""
+        return Amends()
 
 
 def _as_seen(machine: SimulatedMachine) -> Machine:

@@ -1,7 +1,7 @@
 """What the house asks of those who have machines."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from cloudwhale.model.node import Facts
@@ -92,6 +92,34 @@ class Check(Value):
 
 
 @dataclass(frozen=True, slots=True)
+class Mending:
+    """One thing that a provider's account lacks, or has otherwise, and can be given."""
+
+    name: str
+    """Of its row, `aws bucket`."""
+    says: str
+    """What would be done, for whoever is asked first: `make the bucket lab in us-east-1`."""
+    mend: Callable[[], Check]
+    """Does it, unless it is done by now; a refusal is a row that names the permission."""
+
+
+@dataclass(frozen=True, slots=True)
+class Amends:
+    """What an account needs and can be given: found by looking, which has changed nothing."""
+
+    rows: Sequence[Check] = ()
+    """What is well already, and what only a person can mend."""
+    mendings: Sequence[Mending] = ()
+    """In the order in which they are to be done; each is worth doing though another failed."""
+    mailbox: str = ""
+    """What the settings are to say as `mailbox` then; empty: as they do."""
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What the provider's own table is to say then."""
+    policy: str = ""
+    """What whoever runs cloudwhale must be allowed, in the cloud's own language."""
+
+
+@dataclass(frozen=True, slots=True)
 class Grounds:
     """What a cloud's provider is made from; entry points of `cloudwhale.providers` take it."""
 
@@ -149,4 +177,13 @@ class Provider(Protocol):
 
     def check(self) -> Sequence[Check]:
         """Look at what this provider needs; takes seconds at most."""
+        ...
+
+    def amends(self, whose: Callable[[], str], allow: str = "") -> Amends:
+        """Look for what its account lacks and can be given; takes seconds, changes nothing.
+
+        `whose`: returns the name of the installation, once its mailbox is there; `allow`: whoever
+        is to be allowed what cloudwhale needs, as the cloud names them. What cannot be looked at
+        is a row.
+        """
         ...

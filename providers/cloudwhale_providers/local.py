@@ -11,7 +11,7 @@ from cloudwhale.model.node import Facts
 from cloudwhale.model.offer import Offer
 from cloudwhale.model.units import Instant
 from cloudwhale.spi.errors import Unreachable
-from cloudwhale.spi.provider import Check, LaunchRequest, Leftover, Machine, Stop
+from cloudwhale.spi.provider import Amends, Check, LaunchRequest, Leftover, Machine, Stop
 from cloudwhale_providers.locks import is_held
 
 LEAST_FREE_GIB = 1.0
@@ -98,6 +98,10 @@ class LocalProvider:
     def check(self) -> Sequence[Check]:
         """Look at whether agents run here, and at the disk that jobs are kept on."""
         return (_system(), self._disk())
+
+    def amends(self, whose: Callable[[], str], allow: str = "") -> Amends:
+        """Return nothing: this host has no account."""
+        return Amends()
 
     # -- the agent ---------------------------------------------------------------------------
 

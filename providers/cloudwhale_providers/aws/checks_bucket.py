@@ -47,8 +47,8 @@ def look(
         return Found(
             "failed",
             f"machines at AWS cannot reach the mailbox {mailbox}",
-            "`aws s3 mb s3://NAME --region REGION` makes a bucket; then set `mailbox` in "
-            "cloudwhale.toml to s3://NAME/cloudwhale.",
+            "`cloudwhale doctor aws --fix` makes a bucket and sets `mailbox`; or `aws s3 mb "
+            "s3://NAME --region REGION`, and `mailbox` in cloudwhale.toml as s3://NAME/cloudwhale.",
         )
     region = _region(calls, bucket, account)
     if isinstance(region, Found):
@@ -102,7 +102,8 @@ def _not_there(bucket: Bucket, error: CloudwhaleError) -> Found:
         return Found(
             "failed",
             f"there is no bucket {bucket.name}",
-            f"`aws s3 mb s3://{bucket.name} --region REGION` makes it.",
+            f"`cloudwhale doctor aws --fix` makes it, or `aws s3 mb s3://{bucket.name} --region "
+            "REGION`.",
         )
     if code in REFUSED:
         return Found(

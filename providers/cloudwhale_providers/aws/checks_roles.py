@@ -12,7 +12,7 @@ SPOT_ROLE = "AWSServiceRoleForEC2Spot"
 SCHEDULER = "scheduler.amazonaws.com"
 ABSENT = frozenset({"NoSuchEntity", "NoSuchEntityException"})
 REFUSED = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"})
-HOW_TO = "docs/aws.md has the commands"
+HOW_TO = "`cloudwhale doctor aws --fix` does, or the commands of docs/aws.md"
 
 
 def spot(calls: Calls) -> Found:
@@ -98,8 +98,8 @@ def stops(calls: Calls, arn: str, account: str) -> Found:
 
 def trusts(document: Any, service: str) -> bool:
     """Say whether a trust policy lets a service take the role; `document`: as boto3 reads it."""
-    for statement in _several(_of(document, "Statement")):
-        named = _several(_of(_of(statement, "Principal"), "Service"))
+    for statement in several(_of(document, "Statement")):
+        named = several(_of(_of(statement, "Principal"), "Service"))
         if _of(statement, "Effect") == "Allow" and service in named:
             return True
     return False
@@ -110,8 +110,8 @@ def _of(value: Any, key: str) -> Any:
     return cast("dict[str, Any]", value).get(key) if isinstance(value, dict) else None
 
 
-def _several(value: Any) -> list[Any]:
-    """Return what IAM lets one write as one or as several."""
+def several(value: Any) -> list[Any]:
+    """Return a list of what IAM lets one write as one or as several."""
     if value is None:
         return []
     return [*value] if isinstance(value, list) else [value]

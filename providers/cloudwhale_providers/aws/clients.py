@@ -17,6 +17,16 @@ AT_ONCE = 16
 """Connections of a client; effects run in eight threads."""
 IAM_NAMES = {"service-quotas": "servicequotas"}
 """What IAM calls services that boto3 calls otherwise."""
+PERMISSIONS = {
+    "s3:HeadBucket": "s3:ListBucket",
+    "s3:GetPublicAccessBlock": "s3:GetBucketPublicAccessBlock",
+    "s3:PutPublicAccessBlock": "s3:PutBucketPublicAccessBlock",
+    "s3:GetBucketEncryption": "s3:GetEncryptionConfiguration",
+    "s3:PutBucketEncryption": "s3:PutEncryptionConfiguration",
+    "s3:GetBucketLifecycleConfiguration": "s3:GetLifecycleConfiguration",
+    "s3:PutBucketLifecycleConfiguration": "s3:PutLifecycleConfiguration",
+}
+"""Calls whose permission is called otherwise (S3 User Guide, "Required permissions for S3 API")."""
 
 
 class Clients:
@@ -41,7 +51,7 @@ class Clients:
     def call(self, region: str, service: str, verb: str, **words: Any) -> Mapping[str, Any]:
         """Return the answer of a service; raise Denied, TryAnother or Unreachable, with remedy."""
         errors = import_module("botocore.exceptions")
-        errand = Errand(f"{IAM_NAMES.get(service, service)}:{_camel(verb)}", region)
+        errand = Errand(permission(service, verb), region)
         parsers = import_module("botocore.parsers")
         try:
             found: Mapping[str, Any] = getattr(self._client(region, service), verb)(**words)
@@ -68,6 +78,12 @@ class Clients:
         if self._session is None:
             self._session = self._make(self._profile)
         return self._session
+
+
+def permission(service: str, verb: str) -> str:
+    """Return what IAM calls the permission for a call."""
+    name = f"{IAM_NAMES.get(service, service)}:{_camel(verb)}"
+    return PERMISSIONS.get(name, name)
 
 
 def _session(profile: str) -> Any:

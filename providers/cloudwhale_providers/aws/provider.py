@@ -1,13 +1,13 @@
 """AWS EC2 as a provider: machines that are rented by the second, in every region that is meant."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Literal
 
 from cloudwhale.model.offer import Offer
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.spi.errors import CloudwhaleError, Denied, TryAnother, Unreachable
-from cloudwhale.spi.provider import Check, Grounds, LaunchRequest, Leftover, Machine, Stop
+from cloudwhale.spi.provider import Amends, Check, Grounds, LaunchRequest, Leftover, Machine, Stop
 from cloudwhale_providers.aws.account import Account
 from cloudwhale_providers.aws.asking import Calls
 from cloudwhale_providers.aws.checks import Checks
@@ -18,6 +18,7 @@ from cloudwhale_providers.aws.known import Known
 from cloudwhale_providers.aws.launching import Launching
 from cloudwhale_providers.aws.leftovers import Leftovers
 from cloudwhale_providers.aws.listing import Listing, Seen
+from cloudwhale_providers.aws.mending import Mends
 from cloudwhale_providers.aws.network import Network
 from cloudwhale_providers.aws.offers import LiveOffers
 from cloudwhale_providers.aws.settings import read, regions
@@ -50,6 +51,7 @@ class AwsProvider:
         self._launching = Launching(self._account, self._listing, self._templates, network)
         self._stopping = Stopping(self._account, self._listing, self._known, pause)
         self._sweep = Leftovers(self._account, self._regions, self._live.usd_h)
+        self._mends = Mends(self._account, grounds.mailbox, environment(), pause)
         hasty = calls or Clients(self._options.profile, attempts=2, answer_s=DOCTOR_S)
         self._checks = Checks(
             replace(self._account, calls=hasty), grounds.mailbox, grounds.listed, environment()
@@ -114,6 +116,10 @@ class AwsProvider:
     def check(self) -> Sequence[Check]:
         """Look at what launches need."""
         return (*self._checks.rows(), *self._live.rows())
+
+    def amends(self, whose: Callable[[], str], allow: str = "") -> Amends:
+        """Look for what the account lacks: bucket, roles, their policies; see `mending`."""
+        return self._mends.amends(whose, allow)
 
     def _one(self, machine: str) -> Seen | None:
         """Return a machine of ours as it was listed; None for one that is not."""
