@@ -1,4 +1,4 @@
-"""An agent that asks whether Docker is there at every turn, not three times a minute."""
+"""An agent that asks whether Docker is there at every turn, and looks at devices every second."""
 
 import sys
 from unittest.mock import patch
@@ -9,5 +9,6 @@ if __name__ == "__main__":
     with (
         patch("cloudwhale.agent.containers.docker_sight.LOOK_EVERY_S", 0.0),
         patch("cloudwhale.agent.containers.docker_sight.LOOK_AGAIN_S", 0.1),
+        patch("cloudwhale.agent.containers.reach.LOOK_EVERY_S", 1.0),
     ):
         sys.exit(main())

@@ -2,10 +2,12 @@
 
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from cloudwhale.agent.belonging import Belonging, Root
+from cloudwhale.agent.containers.reach import Reach
 from cloudwhale.agent.gpu_sight import GpuSight
 from cloudwhale.agent.seen import Key, Seen, Used, Using
 from cloudwhale.agent.underway import Attempts, Underway
@@ -34,6 +36,7 @@ class Eyes:
         self._belonging = Belonging()
         self._host = HostUsage()
         self._jobs = JobUsage()
+        self._reach = Reach()
         self._roots: dict[Key, Root] = {}
         self._looked_at: Instant = 0.0
         self._hung_said = False
@@ -81,11 +84,13 @@ class Eyes:
             devices=devices, cpu=load.cpu, memory_gib=load.memory_gib,
             disk_io_mb_s=load.disk_io_mb_s, network_mb_s=load.network_mb_s,
         )  # fmt: skip
+        shut = self._reach.look([self._roots[key] for key in _on_gpus(running, self._roots)], now)
         by: dict[Key, Using] = {}
         for key, peaks in self._jobs.look(members, now).items():
             gpu_gib = {device: ours[key] for device, ours in held.items() if key in ours}
             # What a blind driver said before judges nobody.
-            by[key] = Using(peaks) if self._gpus.is_blind else _using(peaks, gpu_gib, devices)
+            using = Using(peaks) if self._gpus.is_blind else _using(peaks, gpu_gib, devices)
+            by[key] = replace(using, shut=shut.get(key, ()))
         self._tell(Used(measured, by))
 
     def _held(self, use: GpuUse) -> dict[Key, GiB]:
@@ -128,6 +133,14 @@ def container_of(folder: Path) -> str:
         return str(found["id"])
     except (OSError, ValueError, KeyError, TypeError):
         return ""
+
+
+def _on_gpus(running: Iterable[Underway], roots: Mapping[Key, Root]) -> Iterator[Key]:
+    """Return the attempts in containers with GPUs, stand-ins left out."""
+    for one in running:
+        root = roots.get(one.folder.key)
+        if root is not None and root.container and not all(d.declared for d in one.order.devices):
+            yield root.key
 
 
 def _using(peaks: Peaks, held: Mapping[str, GiB], devices: Mapping[str, DeviceUse]) -> Using:

@@ -40,3 +40,17 @@ def bereft(order: StartOrder, present: Collection[str]) -> StopWish | None:
         return None
     says = f"{', '.join(gone)} no longer answers: the GPU fell off the bus, or must be reset"
     return StopWish(order.checkpoint.signal, GONE_GRACE_S, says, "device-lost")
+
+
+def shut_out(order: StartOrder, shut: Collection[str]) -> StopWish | None:
+    """Return how to stop a job whose container may not open its GPUs any more; or None.
+
+    What it has open still works, so it gets all its time to save.
+    """
+    if not shut:
+        return None
+    says = (
+        f"its container can no longer open {', '.join(sorted(shut))}: systemd has read its units"
+        " anew, and its GPUs came by a hook; `nvidia-ctk cdi generate` mends it for good"
+    )
+    return StopWish(order.checkpoint.signal, order.checkpoint.grace_s, says, "no-gpus")

@@ -195,6 +195,8 @@ class Using:
     now: Peaks
     gpu_gib: Mapping[str, GiB] = field(default_factory=dict[str, GiB])
     """Memory by device; empty while nobody can see it."""
+    shut: tuple[str, ...] = ()
+    """GPU files that its container can no longer open."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,7 @@ def _used(state: AgentState, event: seen.Used, now: Instant) -> Answer:
         if attempt is None or attempt.phase is Phase.CLOSING:
             continue
         wish = guard.outgrown(attempt.order, using.gpu_gib)
+        wish = wish or guard.shut_out(attempt.order, using.shut)
         state, more = turned(state, key, course.used(attempt, using.now, now, keep=bool(wish)))
         actions += more
         if wish is not None:

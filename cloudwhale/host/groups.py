@@ -72,7 +72,7 @@ def _mounted(mountinfo: str) -> Iterator[tuple[str, tuple[str, Path]]]:
             yield "", (root, point)
         elif kind[0] == "cgroup":
             for controller in kind[2].split(","):
-                if controller in ("cpu", "memory"):
+                if controller in ("cpu", "memory", "devices"):
                     yield controller, (root, point)
 
 
