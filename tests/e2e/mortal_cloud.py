@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 os.environ["OPENBLAS_NUM_THREADS"] = "1"  # a process with threads cannot be forked
 
-import boto3
+import boto3  # noqa: F401
 import highspy  # noqa: F401
 import obstore  # noqa: F401
 
