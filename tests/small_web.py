@@ -50,6 +50,34 @@ class Web:
         self.pages[path] = Page(text, **fields)  # type: ignore[arg-type]
 
 
+def span_of(header: str, size: int) -> tuple[int, int]:
+    """Return the first byte that is asked for, and the one behind the last."""
+    wanted = re.fullmatch(r"bytes=([0-9]+)-([0-9]*)", header)
+    if wanted is None:
+        return 0, size
+    return int(wanted[1]), min(size, int(wanted[2]) + 1) if wanted[2] else size
+
+
+def _ranged(
+    clerk: BaseHTTPRequestHandler, page: Page, body: bytes, headers: Mapping[str, str]
+) -> int:
+    """Answer with the part that is asked for; return how much of it was sent."""
+    first, end = span_of(clerk.headers.get("Range", ""), len(body))
+    is_part = "Range" in clerk.headers
+    is_nowhere = is_part and first >= len(body)
+    clerk.send_response(416 if is_nowhere else 206 if is_part else 200)
+    told = "*" if is_nowhere else f"{first}-{end - 1}"
+    if is_part:
+        clerk.send_header("Content-Range", f"bytes {told}/{len(body)}")
+    for header, value in headers.items():
+        clerk.send_header(header, value)
+    clerk.send_header("Content-Length", "0" if is_nowhere else str(end - first))
+    clerk.end_headers()
+    given = b"" if is_nowhere else body[first:end][: page.breaks_after or None]
+    clerk.wfile.write(given)
+    return len(given)
+
+
 @contextmanager
 def serving() -> Iterator[Web]:
     """Serve until the block ends."""
@@ -65,12 +93,16 @@ def serving() -> Iterator[Web]:
             page = web.pages.get(name, Page(status=404))
             body = gzip.compress(page.body, mtime=0) if page.packed else page.body
             if page.ranges and page.status == 200:
-                self._ranged(page, body, web.headers_of.get(name, {}))
-                return
+                web.sent_bytes += _ranged(self, page, body, web.headers_of.get(name, {}))
+                return None
+            self._whole(page, body, web.headers_of.get(name, {}))
+            return None
+
+        def _whole(self, page: Page, body: bytes, headers: Mapping[str, str]) -> None:
             self.send_response(page.status)
             if page.packed:
                 self.send_header("Content-Encoding", "gzip")
-            for header, value in web.headers_of.get(name, {}).items():
+            for header, value in headers.items():
                 self.send_header(header, value)
             if not page.unsized:
                 self.send_header(
@@ -81,27 +113,6 @@ def serving() -> Iterator[Web]:
             web.sent_bytes += len(body)
             if page.stalls:
                 web.ended.wait()
-
-        def _ranged(self, page: Page, body: bytes, headers: Mapping[str, str]) -> None:
-            wanted = re.fullmatch(r"bytes=([0-9]+)-([0-9]*)", self.headers.get("Range", ""))
-            first = int(wanted[1]) if wanted else 0
-            end = min(len(body), int(wanted[2]) + 1) if wanted and wanted[2] else len(body)
-            if wanted and first >= len(body):
-                self.send_response(416)
-                self.send_header("Content-Range", f"bytes */{len(body)}")
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-                return
-            self.send_response(206 if wanted else 200)
-            if wanted:
-                self.send_header("Content-Range", f"bytes {first}-{end - 1}/{len(body)}")
-            for header, value in headers.items():
-                self.send_header(header, value)
-            self.send_header("Content-Length", str(end - first))
-            self.end_headers()
-            given = body[first:end][: page.breaks_after or None]
-            self.wfile.write(given)
-            web.sent_bytes += len(given)
 
         def log_message(self, format: str, *args: object) -> None:
             """Say nothing."""

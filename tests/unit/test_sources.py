@@ -1,4 +1,4 @@
-"""What jobs read from web servers: in pieces or not, with and without a length, held against sums."""
+"""What jobs read from web servers: in pieces or not, with and without a length."""
 
 import hashlib
 from collections.abc import Iterator
