@@ -127,11 +127,11 @@ class Half:
                 except Replaced:
                     raise
                 except StoreUnusable:
+                    self._turn_back(piece, coming)
                     silent = silent + 1 if coming.at == began else 1
                     if silent >= TRIES:
                         raise
                     pause(TRY_AGAIN_S)
-                    self._turn_back(piece, coming)
         if coming.digest is not None:
             self.digests[piece.number] = coming.digest.digest()
 
