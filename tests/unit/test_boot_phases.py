@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from booting import NODE, Machine, a_machine, bundle
+from first_boots import NODE, Machine, a_machine, bundle
 
 VERSION = 'case " $* " in *" version "*) echo 28.3.1 ;; esac'
 DOCKER = """\
@@ -421,4 +421,4 @@ def test_phases_that_an_image_has_no_use_for_are_said_to_be_done(machine: Machin
     unpacked(machine)
     booted = machine.first("agent", gpus=1)
     assert booted.says("driver") == "this image has no use for it"
-    assert list(booted.phases) == ["driver", "docker", "toolkit", "gpus", "agent"]
+    assert list(booted.phases) == ["bundle", "driver", "docker", "toolkit", "gpus", "agent"]

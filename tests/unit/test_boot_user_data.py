@@ -3,11 +3,12 @@
 import shutil
 import subprocess
 from collections.abc import Iterator
+from email.utils import formatdate
 from pathlib import Path
 
 import pytest
 import small_s3
-from booting import BOOT, NODE, Machine, a_machine, bundle
+from first_boots import BOOT, NODE, Machine, a_machine, bundle
 
 from cloudwhale.clock import SystemClock
 from cloudwhale.mailbox.documents import BootTold
@@ -30,7 +31,7 @@ def store_is_ahead(machine: Machine, monkeypatch: pytest.MonkeyPatch, by_s: floa
 
     def date(clerk: small_s3.Clerk, timestamp: float | None = None) -> str:
         off = by_s if (machine.folder / "ahead").exists() else 0.0
-        return small_s3.formatdate(SystemClock().now() + off, usegmt=True)
+        return formatdate(SystemClock().now() + off, usegmt=True)
 
     monkeypatch.setattr(small_s3.Clerk, "date_time_string", date)
 

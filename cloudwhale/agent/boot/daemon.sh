@@ -5,6 +5,8 @@
 
 docker_answers() { timeout 20 docker version --format '{{.Server.Version}}'; }
 
+docker_runs() { pid=$(cat "$root/var/run/docker.pid" 2>/dev/null) && [ -d "/proc/$pid" ]; }
+
 docker_version() { docker_answers 2>/dev/null | tail -n 1; }
 
 set_daemon() {  # KEY VALUE: into a list of daemon.json; 3 where it stands there already

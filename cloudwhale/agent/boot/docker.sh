@@ -20,6 +20,9 @@ if ! has dockerd; then
 elif [ -n "$changed" ] && docker_answers; then
     restart_docker
 fi
-docker_answers || start_docker
-wait_for 60 docker_answers || give_up "Docker does not start: $(docker_says)"
-say "$whose Docker $(docker_version)"
+if ! version=$(docker_answers); then
+    { docker_runs && wait_for 30 docker_answers; } || start_docker
+    wait_for 60 docker_answers || give_up "Docker does not start: $(docker_says)"
+    version=$(docker_answers)
+fi
+say "$whose Docker $version"

@@ -1,7 +1,8 @@
 #!/bin/sh
 # The first boot of a rented machine: from its unpacked archive to an agent that watches its end.
 #
-# Whoever runs this has armed the machine's end and says in the environment:
+# Whoever runs this has armed the machine's end, has told that `bundle` has begun, and says in the
+# environment:
 #   CLOUDWHALE_BUNDLE       folder of the unpacked archive, in which this lies as boot/first.sh
 #   CLOUDWHALE_STORE        program: `tell PHASE STATE [TOOK_S] [WORDS] [-- PHASE ...]`, and
 #                           `lease`, which prints NUMBER:SECONDS
@@ -35,7 +36,8 @@ ends() {  # CODE LIMIT_S; what the phase said, and what else was heard
 }
 
 # What is over and what begins is told at once: it takes a machine's breath to start a program.
-set --
+# The archive is there, or nobody would run this.
+set -- -- bundle 'done'
 # Together shorter than the half hour after which the machine ends by itself.
 for one in driver:600 docker:240 toolkit:240 gpus:120 agent:120; do
     name=${one%:*} limit=${one#*:}

@@ -147,7 +147,8 @@ def tag(name: str) -> str:
 
 
 def about() -> None:
-    """Print, as a shell reads it, what the machine's tags say."""
+    """Print, as a shell reads it, what the machine's tags say, and how its clock goes."""
+    began = steady()
     found = {name: tag(name) for name in TAGS}
     for name in ("node", "lease"):
         if not found[name]:
@@ -155,18 +156,27 @@ def about() -> None:
     found["gpus"] = found["gpus"] or "0"
     for name, value in found.items():
         print(f"export CLOUDWHALE_{name.upper()}={shlex.quote(value)}")
+    ahead, there = clocks()
+    print(f"ahead={ahead} store_now={there} left_s={left(found['lease'], ahead)}")
+    keep({"watchdog": began})
 
 
 def lease() -> None:
     """Print NUMBER:SECONDS, as the tag says it from the launch on, from now on."""
-    number, _, seconds = tag("lease").partition(":")
+    said = tag("lease")
+    print(f"{said.partition(':')[0]}:{left(said)}")
+
+
+def left(said: str, ahead_s: int = 0) -> int:
+    """Return for how many seconds a lease still is, where the clock is ahead by some."""
+    number, _, seconds = said.partition(":")
     launched = json.loads(told("dynamic/instance-identity/document") or b"{}").get("pendingTime")
     gone_s = 0.0
     if launched:
-        gone_s = max(0.0, now() - timegm(time.strptime(launched, "%Y-%m-%dT%H:%M:%SZ")))
+        gone_s = max(0.0, now() - ahead_s - timegm(time.strptime(launched, "%Y-%m-%dT%H:%M:%SZ")))
     if not number.isdecimal() or not seconds:
-        raise Trouble(f"its tag cloudwhale:lease is not NUMBER:SECONDS but {tag('lease')!r}")
-    print(f"{number}:{max(0, int(float(seconds) - gone_s))}")
+        raise Trouble(f"its tag cloudwhale:lease is not NUMBER:SECONDS but {said!r}")
+    return max(0, int(float(seconds) - gone_s))
 
 
 @cache
@@ -247,30 +257,43 @@ def get(key: str, path: str) -> None:
         raise Trouble(f"there is no {key} in {SAID['CLOUDWHALE_MAILBOX']}")
 
 
+def _notes() -> str:
+    return f"{os.path.dirname(os.path.abspath(__file__))}/told"
+
+
+def kept() -> dict[str, float]:
+    """Return the number that was used last, and when phases have begun."""
+    try:
+        with open(_notes()) as file:
+            found: dict[str, float] = json.load(file)
+            return found
+    except (OSError, ValueError):
+        return {}
+
+
+def keep(known: dict[str, float]) -> None:
+    """Remember that."""
+    with open(_notes(), "w") as file:
+        json.dump(known, file)
+
+
 def tell(*words: str) -> None:
     """Say how far the boot is: the next of the numbered documents, each created once.
 
     Several are said at once with `--` between them.
     """
-    path = f"{os.path.dirname(os.path.abspath(__file__))}/told"
-    try:
-        with open(path) as file:
-            known: dict[str, float] = json.load(file)
-    except (OSError, ValueError):
-        known = {}
-    left = [*words, "--"]
-    while left:
-        end = left.index("--")
-        known["number"] = _told(known, *left[:end])
-        left = left[end + 1 :]
-        with open(path, "w") as file:
-            json.dump(known, file)
+    known, rest = kept(), [*words, "--"]
+    while rest:
+        end = rest.index("--")
+        known["number"] = _told(known, *rest[:end])
+        rest = rest[end + 1 :]
+        keep(known)
 
 
 def _told(known: dict[str, float], phase: str, state: str, took_s: str = "", *words: str) -> int:
     """Say one thing; return its number."""
     if state == "begun":
-        known[phase] = steady()
+        known.setdefault(phase, steady())
     elif not took_s and phase in known:
         took_s = str(round(steady() - known[phase], 3))
     body = json.dumps({
@@ -294,12 +317,17 @@ def moment(date: str) -> float:
 
 def clock() -> None:
     """Print by how many seconds this machine's clock is ahead, and what time it is at the store."""
+    print(*clocks())
+
+
+def clocks() -> tuple[int, int]:
+    """Return the same."""
 
     def once() -> bytes:
         return ask("GET", url_of(""), {}).date.encode()
 
     there = moment(repeated(once, patience()).decode())
-    print(round(now() - there), round(there))
+    return round(now() - there), round(there)
 
 
 VERBS = {one.__name__: one for one in (about, clock, lease, get, tell)}

@@ -15,8 +15,10 @@ It arms the machine's end, sets the clock, fetches the agent's archive, and hand
 - CLOUDWHALE_BUNDLE: the folder of the unpacked archive
 """
 
+import gzip
 import json
 import re
+from base64 import encodebytes
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -45,7 +47,7 @@ mkdir -p "$place"
 export CLOUDWHALE_MAILBOX='@mailbox@' CLOUDWHALE_REGION='@region@' CLOUDWHALE_NOTICES=aws
 export AWS_REGION='@region@' AWS_DEFAULT_REGION='@region@'
 export CLOUDWHALE_STORE="$place/store" CLOUDWHALE_ENVIRONMENT="$place/environment"
-cat >"$place/store" <<'END OF THE STORE'
+base64 -d <<'END OF THE STORE' | gzip -d >"$place/store"
 """
 
 SCRIPT = """\
@@ -81,29 +83,31 @@ fi
 try watchdog 120 "$CLOUDWHALE_STORE" about >"$place/about"
 # shellcheck source=/dev/null
 . "$place/about"
-tell watchdog begun
+left_s=${left_s:-0}
 
-ahead() {  # sets `ahead`, in seconds; negative: this clock is behind
+is_close() {  # `ahead` is in seconds; negative: this clock is behind
+    [ "${ahead#-}" -le @skew@ ]
+}
+ask_clock() {
     try watchdog 90 "$CLOUDWHALE_STORE" clock >"$place/clock"
     read -r ahead store_now <"$place/clock"
-    [ "${ahead#-}" -le @skew@ ]
+    is_close
 }
 set_clock() {
     [ -z "${CLOUDWHALE_CLOCK:-}" ] || return  # time is pretended here: there is none to set
-    chronyc -a makestep && sleep 2 && ahead && return
-    timedatectl set-ntp true && sleep 5 && ahead && return
-    date -u -s "@$store_now" && ahead
+    chronyc -a makestep && sleep 2 && ask_clock && return
+    timedatectl set-ntp true && sleep 5 && ask_clock && return
+    ask_clock
+    date -u -s "@$store_now" && ask_clock
 }
-if ! ahead && ! set_clock >/dev/null; then
+if ! is_close && ! set_clock >/dev/null; then
     [ "$ahead" -lt 0 ] && way=behind || way='ahead of'
     ends watchdog "this machine's clock is ${ahead#-} s $way the mailbox's, and could not be set; \\
 more than @skew@ s is not borne"
 fi
-try watchdog 90 "$CLOUDWHALE_STORE" lease >"$place/lease"
-read -r left <"$place/lease"
-left=$(((${left#*:} + 119) / 60))
+left=$(((left_s + 119) / 60))
 [ "$left" -ge @minutes@ ] || [ "$armed" -ne 0 ] || shutdown -h "+$left"
-tell watchdog 'done' -- bundle begun
+tell watchdog begun -- watchdog 'done' -- bundle begun
 
 room=$(($(df -Pk "$place" | tail -n 1 | { read -r _ _ _ room _; echo "$room"; }) / 1024))
 [ "$room" -ge @room_mb@ ] || ends bundle "the disk has $room MB of room, @room_mb@ are needed: \\
@@ -124,7 +128,6 @@ if ! [ -e "$CLOUDWHALE_BUNDLE" ]; then
     rm "$archive"
 fi
 [ -r "$CLOUDWHALE_BUNDLE/boot/first.sh" ] || ends bundle "@bundle@ has no boot/first.sh"
-tell bundle 'done'
 exec sh "$CLOUDWHALE_BUNDLE/boot/first.sh"
 """
 
@@ -161,5 +164,6 @@ def _filled(text: str, words: dict[str, Any]) -> str:
 
 @cache
 def _store() -> str:
-    """Return the program that machines ask their mailbox with."""
-    return resources.files("cloudwhale_providers.aws").joinpath("machine_store.py").read_text()
+    """Return the program that machines ask their mailbox with, in half of its bytes."""
+    program = resources.files("cloudwhale_providers.aws").joinpath("machine_store.py").read_bytes()
+    return encodebytes(gzip.compress(program, mtime=0)).decode()
