@@ -27,6 +27,8 @@ class Page:
     """It has no length; the end of the connection is its end."""
     breaks_after: int = 0
     """Each answer breaks off after so many bytes; 0: none does."""
+    slow_s: float = 0.0
+    """How long a part of it is waited for."""
 
 
 @dataclass
@@ -44,7 +46,7 @@ class Web:
     url: str = ""
     ended: threading.Event = field(default_factory=threading.Event)
 
-    def serve(self, path: str, body: str | bytes, **fields: bool | int) -> None:
+    def serve(self, path: str, body: str | bytes, **fields: bool | int | float) -> None:
         """Serve a document from now on."""
         text = body.encode() if isinstance(body, str) else body
         self.pages[path] = Page(text, **fields)  # type: ignore[arg-type]
@@ -74,7 +76,10 @@ def _ranged(
     clerk.send_header("Content-Length", "0" if is_nowhere else str(end - first))
     clerk.end_headers()
     given = b"" if is_nowhere else body[first:end][: page.breaks_after or None]
-    clerk.wfile.write(given)
+    try:
+        clerk.wfile.write(given)
+    except ConnectionError:
+        return 0  # whoever asked was killed
     return len(given)
 
 
@@ -93,6 +98,7 @@ def serving() -> Iterator[Web]:
             page = web.pages.get(name, Page(status=404))
             body = gzip.compress(page.body, mtime=0) if page.packed else page.body
             if page.ranges and page.status == 200:
+                web.ended.wait(page.slow_s)
                 web.sent_bytes += _ranged(self, page, body, web.headers_of.get(name, {}))
                 return None
             self._whole(page, body, web.headers_of.get(name, {}))

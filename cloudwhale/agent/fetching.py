@@ -3,7 +3,6 @@
 import os
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -49,6 +48,8 @@ def fetch_all(
 
     Raise Stopped, Damaged, StoreUnusable, or this disk's OSError; what came until then stays.
     """
+    from concurrent.futures import Future, ThreadPoolExecutor, wait  # most jobs fetch nothing
+
     most = min(AT_ONCE_MOST, max(AT_ONCE, 2 * (os.cpu_count() or 1)))
     with ThreadPoolExecutor(most, thread_name_prefix="inputs") as pool:
         doing: list[Future[None]] = []

@@ -24,8 +24,8 @@ from cloudwhale.agent.place import Place
 from cloudwhale.agent.progress import Progress, Say, size
 from cloudwhale.clock import pause
 from cloudwhale.mailbox.documents import StartOrder
+from cloudwhale.mailbox.lost import Replaced
 from cloudwhale.mailbox.sources import Found, Source
-from cloudwhale.mailbox.web import Replaced
 from cloudwhale.spi.clock import Clock
 
 SPARE_BYTES = 1 << 30
@@ -102,8 +102,10 @@ class Inputs:
 
     def _fetched(self, entry: "_Entry", wanted: Wanted) -> str:
         shutil.rmtree(entry.where, ignore_errors=True)
+        self._cache.mkdir(parents=True, exist_ok=True)
+        self._cache.chmod(0o711)  # jobs follow their own links; what others read they cannot list
         for folder in (OBJECTS, HALVES):
-            (self._cache / folder).mkdir(parents=True, exist_ok=True)
+            (self._cache / folder).mkdir(mode=0o700, exist_ok=True)
         for one in entry.found:
             if ".." in Path(one.path).parts:
                 raise ValueError(f"{one.path} would lie outside of the inputs")

@@ -7,6 +7,7 @@ import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from cloudwhale.agent import workdirs
 from cloudwhale.agent.attempts import AttemptFolder
 from cloudwhale.agent.launching import runtime_of
 from cloudwhale.agent.patience import patiently
@@ -109,16 +110,9 @@ def _fetched(
 
 
 def _unpacked(key: str, folder: AttemptFolder, objects: Objects) -> None:
-    archive = folder.path / "workdir.tar.gz"
-    found = patiently(lambda: objects.get_file(key, archive))
-    try:
-        if found is None:
-            raise Broken(f"the working directory {key} is not in the store any more")
-        if found not in key:
-            raise Broken(f"the working directory {key} is damaged: its sha256 is {found}")
-        _extract(archive, folder.work)
-    finally:
-        archive.unlink(missing_ok=True)
+    node = folder.path.parents[2]
+    _extract(workdirs.kept(key, node, objects), folder.work)
+    workdirs.make_room(node)
 
 
 def _extract(archive: Path, into: Path) -> None:

@@ -16,13 +16,15 @@ from obstore.exceptions import (
 from obstore.store import LocalStore, ObjectStore, from_url
 
 from cloudwhale.mailbox.addresses import WEB, name_of
+from cloudwhale.mailbox.lost import Gone, Replaced
 from cloudwhale.mailbox.objects import RETRY
 from cloudwhale.mailbox.sums import Sum, said_in, sum_of_tag
-from cloudwhale.mailbox.web import Document, Gone, Replaced, refuse_near
 from cloudwhale.spi.errors import CloudwhaleError, Denied, StoreUnusable
 
 if TYPE_CHECKING:
     from obstore import GetOptions, ObjectMeta
+
+    from cloudwhale.mailbox.web import Document
 
 READ_BYTES = 4 << 20
 """Asked for at once: in one stretch it is cheaper to take than in many small ones."""
@@ -123,6 +125,8 @@ class Source:
     # -- looking -----------------------------------------------------------------------------
 
     def _web(self) -> list[Found]:
+        from cloudwhale.mailbox.web import Document, refuse_near  # TLS: most jobs fetch none so
+
         for address in _addresses(urlsplit(self.url).hostname or ""):
             refuse_near(address, self.url)
         document = Document(self.url)

@@ -13,6 +13,7 @@ import urllib.request
 from collections.abc import Iterator
 from typing import Any
 
+from cloudwhale.mailbox.lost import Gone, Replaced
 from cloudwhale.spi.errors import Denied, StoreUnusable
 
 SILENT_S = 60.0
@@ -21,14 +22,6 @@ READ_BYTES = 1 << 20
 AGENT = "cloudwhale"
 METADATA_6 = ipaddress.ip_network("fd00:ec2::/32")  # EC2 answers there too
 WHOLE = re.compile(r"bytes (?:[0-9]+-[0-9]+|\*)/([0-9]+)")
-
-
-class Gone(Exception):
-    """The server says that there is no such document."""
-
-
-class Replaced(StoreUnusable):
-    """It is not the object any more that was looked at."""
 
 
 class Document:
