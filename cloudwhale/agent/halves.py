@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from cloudwhale.clock import pause
+from cloudwhale.mailbox.lost import Replaced
 from cloudwhale.mailbox.sources import Found, Source
 from cloudwhale.mailbox.sums import Sum, of_parts, piece_bytes
-from cloudwhale.mailbox.lost import Replaced
 from cloudwhale.model.units import Seconds
 from cloudwhale.spi.errors import StoreUnusable
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import pytest
 from small_web import Web, serving
 
+from cloudwhale.mailbox.lost import Replaced
 from cloudwhale.mailbox.sources import Found, NothingThere, Source
 from cloudwhale.mailbox.sums import Sum, sum_of_tag
-from cloudwhale.mailbox.web import Replaced
 from cloudwhale.spi.errors import Denied, StoreUnusable
 
 BODY = bytes(range(256)) * 40
