@@ -51,6 +51,7 @@ StartLimitIntervalSec=0
 
 [Service]
 ExecStart=/bin/sh $place/agent
+Environment=HOME=/root
 Restart=on-failure
 RestartSec=5
 RestartPreventExitStatus=2

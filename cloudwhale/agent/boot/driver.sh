@@ -11,6 +11,10 @@ ROOM_MB=3072  # modules, libraries and firmware take 1.5 GB while they are unpac
 answers() { smi=$(timeout 60 nvidia-smi -L 2>&1); }
 
 told() {  # WHOSE
+    # CUDA needs one more module, whose device file is not there before somebody has asked for it:
+    # a CDI specification would not name it.
+    modprobe nvidia-uvm
+    ! has nvidia-modprobe || nvidia-modprobe -u -c=0
     version=$(timeout 60 nvidia-smi --query-gpu=driver_version --format=csv,noheader | head -n 1)
     say "$1 driver $version sees $(echo "$smi" | grep -c '^GPU ') GPUs"
     exit 0

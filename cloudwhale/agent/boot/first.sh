@@ -35,6 +35,13 @@ ends() {  # CODE LIMIT_S; what the phase said, and what else was heard
     echo "cloudwhale: $name: $says" >&2
 }
 
+# What upgrades by itself holds dpkg's lock, takes the driver from under its module, and restarts
+# Docker under its containers: not on a machine that lives for hours.
+if [ -d "${CLOUDWHALE_ROOT:-}/run/systemd/system" ]; then
+    timeout 60 systemctl mask --now --quiet apt-daily.timer apt-daily-upgrade.timer \
+        apt-daily.service apt-daily-upgrade.service unattended-upgrades.service
+fi
+
 # What is over and what begins is told at once: it takes a machine's breath to start a program.
 # The archive is there, or nobody would run this.
 set -- -- bundle 'done'

@@ -41,11 +41,15 @@ image() {  # a shell and what it is linked with: no registry is asked
 }
 
 # shellcheck disable=SC2016 # the container's own variables
-COUNT='n=0; for one in /dev/nvidia[0-9]*; do [ -e "$one" ] && n=$((n + 1)); done; echo "GPUs $n"'
+COUNT='n=0; for one in /dev/nvidia[0-9]*; do [ -e "$one" ] && n=$((n + 1)); done; echo "GPUs $n"
+[ ! -e /dev/nvidia-uvm ] || echo uvm'
 
 prove() {  # WORDS of `docker run` by which GPUs are asked for
     said=$(docker run --rm --network none "$@" "$IMAGE" /bin/sh -c "$COUNT" 2>&1) ||
         give_up "a container with \`$*\` does not start: $(echo "$said" | tail -n 1)"
+    if [ -e "$root/dev/nvidia-uvm" ] && ! echo "$said" | grep -q '^uvm$'; then
+        give_up "a container with \`$*\` has no /dev/nvidia-uvm: CUDA would not start there"
+    fi
     inside=$(echo "$said" | sed -n 's/^GPUs //p')
     [ "${inside:-0}" -eq "$here" ] ||
         give_up "a container with \`$*\` sees ${inside:-0} of $here GPUs, and starts all the same"

@@ -45,14 +45,6 @@ need_room() {  # MB FOLDER WHAT_FOR
         "$(($1 - room)) MB are lacking; rent it with a larger disk (needs: disk)"
 }
 
-quiet_upgrades() {  # what upgrades by itself holds dpkg's lock, and takes a driver from its module
-    has_systemd || return 0
-    for unit in unattended-upgrades.service apt-daily.timer apt-daily-upgrade.timer \
-        apt-daily.service apt-daily-upgrade.service; do
-        systemctl stop "$unit" && systemctl mask "$unit"
-    done >/dev/null 2>&1
-}
-
 apt() {
     apt-get -q -y -o DPkg::Lock::Timeout=120 -o Acquire::Retries=2 -o Acquire::http::Timeout=20 \
         -o Acquire::https::Timeout=20 -o Dpkg::Use-Pty=0 "$@" 2>"$CLOUDWHALE_SAID.apt"
@@ -64,7 +56,7 @@ apt() {
 fetched() { apt update && apt install --no-install-recommends "$@"; }
 
 try_install() {  # PACKAGES...
-    quiet_upgrades
+    dpkg --configure -a  # an upgrade may just have been cut short
     again 3 fetched "$@"
 }
 
