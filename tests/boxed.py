@@ -88,6 +88,11 @@ class Box:
             **token,
         )
 
+    def close(self) -> None:
+        """Close its clients."""
+        for client in self._clients.values():
+            client.close()
+
     def ask(self, service: str, verb: str, region: str = REGION, **words: Any) -> dict[str, Any]:
         """Return an answer, which botocore's model of the service knows."""
         answer: dict[str, Any] = getattr(self.client(service, region), verb)(**words)
@@ -213,7 +218,6 @@ def a_box(
         assert endpoint.warmed.wait(120)
         yield box
     finally:
-        for client in box._clients.values():
-            client.close()
+        box.close()
         endpoint.close()
         assert set(threading.enumerate()) <= before

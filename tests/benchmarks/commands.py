@@ -25,7 +25,12 @@ class Took:
 def environment(home: Path) -> dict[str, str]:
     """Return the environment of a command whose state lies in `home`."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    return {**os.environ, "CLOUDWHALE_HOME": str(home), "PATH": path}
+    # What is measured of the sandbox is the house around its machines; boots.py measures those.
+    machines = os.environ.get("CLOUDWHALE_SANDBOX_MACHINES", "processes")
+    return {
+        **os.environ, "CLOUDWHALE_HOME": str(home), "PATH": path,
+        "CLOUDWHALE_SANDBOX_MACHINES": machines,
+    }  # fmt: skip
 
 
 def argv(*words: str) -> list[str]:

@@ -3,14 +3,16 @@
 import http.client
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 import pytest
 
+from cloudwhale.clock import SystemClock
 from cloudwhale_providers.sandbox.endpoint import Instance
 from cloudwhale_providers.sandbox.guests import block, told_of
-from cloudwhale_providers.sandbox.metadata import MetadataService
-from cloudwhale_providers.sandbox.told import Identity, documents
+from cloudwhale_providers.sandbox.metadata import MetadataService, Trouble
+from cloudwhale_providers.sandbox.told import Identity, Keys, documents
 
 WHO = Identity(
     "i-1", "g5.xlarge", "us-east-1a", "us-east-1", "spot", {"cloudwhale:node": "rent-1"}, "hello"
@@ -151,3 +153,43 @@ def test_what_an_agent_needs_is_read_from_the_user_data() -> None:
 def test_user_data_that_says_nothing_boots_nothing(text: str) -> None:
     with pytest.raises(ValueError):
         block(text)
+
+
+KEYS = Keys("agent", "ASIADUMMY", "dummy", "token", until=4600.0, updated_at=1000.0)
+
+
+def test_a_machine_with_a_role_is_told_its_keys_and_others_have_none(
+    service: MetadataService,
+) -> None:
+    who = replace(WHO, profile="arn:aws:iam::123456789012:instance-profile/agent")
+    url = service.add("i-1", lambda: documents(who, {}, "10.0.0.2", KEYS))
+    assert told(url, "/latest/meta-data/iam/security-credentials/") == (200, "agent")
+    keys = json.loads(told(url, "/latest/meta-data/iam/security-credentials/agent")[1])
+    assert keys["Code"] == "Success" and keys["AccessKeyId"] == "ASIADUMMY"
+    assert keys["Expiration"] == "1970-01-01T01:16:40Z"
+    assert who.profile in told(url, "/latest/meta-data/iam/info")[1]
+    other = service.add("i-2", lambda: documents(WHO, {}))
+    assert told(other, "/latest/meta-data/iam/security-credentials/")[0] == 404
+
+
+def test_tags_are_found_by_names_as_a_url_has_them(service: MetadataService) -> None:
+    url = service.add("i-1", lambda: documents(WHO, {}))
+    path = "/latest/meta-data/tags/instance/cloudwhale%3Anode"
+    assert told(url, path) == (200, "rent-1")
+
+
+@pytest.mark.parametrize(("version", "code"), [("2021-03-23", 200), ("1.0", 200), ("newest", 404)])
+def test_older_versions_answer_alike(service: MetadataService, version: str, code: int) -> None:
+    url = service.add("i-1", lambda: documents(WHO, {}))
+    assert told(url, f"/{version}/meta-data/instance-id")[0] == code
+
+
+def test_a_service_in_trouble_answers_late_or_with_an_error(service: MetadataService) -> None:
+    trouble = [Trouble(code=500)]
+    url = service.add("i-1", lambda: documents(WHO, {}), trouble=lambda: trouble[0])
+    assert asked(url, "/latest/api/token", "PUT", {TTL: "60"})[0] == 500
+    trouble[0] = Trouble(delay_s=0.2)
+    clock = SystemClock()
+    began = clock.steady()
+    assert told(url, "/latest/meta-data/instance-id") == (200, "i-1")
+    assert clock.steady() - began >= 0.4  # a token, and the document

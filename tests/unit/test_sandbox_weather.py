@@ -10,6 +10,7 @@ from cloudwhale_providers.sandbox.endpoint.weather_values import (
     Capacity,
     Hang,
     Interruption,
+    MetadataFault,
     PriceFactor,
     Reap,
     Refusal,
@@ -166,3 +167,26 @@ def test_a_word_is_shown_in_part_when_it_is_long(tmp_path: Path) -> None:
     with pytest.raises(SpecError) as raised:
         written(tmp_path, f"boot: {'x' * 1000}\n")
     assert len(str(raised.value)) < 300 + len(str(tmp_path))
+
+
+def test_metadata_services_are_slow_or_fail_for_a_while(tmp_path: Path) -> None:
+    said = weather(tmp_path, "metadata: [{delay: 2s}, {code: 500, until: 20s}]\n")
+    assert said.metadata_faults == (MetadataFault(2.0), MetadataFault(0.0, 500, 20.0))
+
+
+@pytest.mark.parametrize(("said", "ahead_s"), [("+5m", 300.0), ("-90s", -90.0), ("+1.5h", 5400.0)])
+def test_clocks_of_machines_are_off(tmp_path: Path, said: str, ahead_s: float) -> None:
+    assert weather(tmp_path, f"clock: {said}\n").clock_ahead_s == ahead_s
+
+
+@pytest.mark.parametrize("said", ["5m", "+soon", "+9000d", "+", "[1]"])
+def test_a_clock_that_is_off_by_nothing_that_can_be_read_is_refused(
+    tmp_path: Path, said: str
+) -> None:
+    with pytest.raises(SpecError, match="clock"):
+        weather(tmp_path, f"clock: {said}\n")
+
+
+def test_a_status_that_is_no_error_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match="500"):
+        weather(tmp_path, "metadata: {code: 200}\n")

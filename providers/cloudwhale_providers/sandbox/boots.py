@@ -13,7 +13,14 @@ from threading import Event
 from cloudwhale.model.units import Seconds
 from cloudwhale_providers.sandbox import cgroups, gpus, layer, processes
 from cloudwhale_providers.sandbox.fittings import shapes
-from cloudwhale_providers.sandbox.hypervisor import CONSOLE, Guest, House, clear, last_line
+from cloudwhale_providers.sandbox.hypervisor import (
+    CONSOLE,
+    Guest,
+    House,
+    clear,
+    last_line,
+    trouble_of,
+)
 from cloudwhale_providers.sandbox.metadata import MetadataService
 from cloudwhale_providers.sandbox.network import GATEWAY, Network, Wire, forget_uplink, nameservers
 from cloudwhale_providers.sandbox.told import documents
@@ -22,6 +29,7 @@ MACHINE = Path(__file__).parent / "machine"
 NETWORK_FILE = 3
 DISK, LAYER = "disk", "layer"
 KEPT = 50
+FAKE_TIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1"
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 LOOK_AGAIN_S: Seconds = 0.01
 LOOKS = 1000
@@ -73,9 +81,21 @@ class Boots:
         def told() -> Mapping[str, str]:
             return documents(guest.who, guest.notices(), wire.address, guest.keys())
 
-        self._metadata.add(guest.who.id, told, wire.metadata)
+        self._metadata.add(
+            guest.who.id, told, wire.metadata, lambda: trouble_of(guest, self._house)
+        )
         self._furnish(machine)
         machine.pid = self._started(machine)
+
+    @property
+    def names(self) -> Collection[str]:
+        """Return the machines that run, by id."""
+        return tuple(self._running)
+
+    def first_process(self, machine: str) -> int:
+        """Return the first process of a machine, by this host's number; raise LookupError: none."""
+        pid = self._running[machine].pid
+        return (_children(pid) if pid is not None else [])[0]
 
     @property
     def agents(self) -> Collection[int]:
@@ -186,7 +206,19 @@ class Boots:
             "CLOUDWHALE_BOX_NAMESERVERS": " ".join(self._names),
             "CLOUDWHALE_AGENT_WORDS": shlex.join(told),
         }
-        return found | own
+        return found | own | _clock(self._house.weather.clock_ahead_s)
+
+
+def _clock(ahead_s: Seconds) -> dict[str, str]:
+    """Return what lets a machine's programs see another time; what they measure stays."""
+    if not ahead_s:
+        return {}
+    return {
+        "LD_PRELOAD": FAKE_TIME,
+        "FAKETIME": f"{ahead_s:+.3f}",
+        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+        "NO_FAKE_STAT": "1",
+    }
 
 
 def mark(folder: Path) -> str:

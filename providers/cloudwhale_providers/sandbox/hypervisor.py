@@ -10,8 +10,9 @@ from typing import Protocol
 
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale_providers.sandbox import containers, processes
+from cloudwhale_providers.sandbox.endpoint import Weather
 from cloudwhale_providers.sandbox.fittings import Fittings
-from cloudwhale_providers.sandbox.metadata import MetadataService
+from cloudwhale_providers.sandbox.metadata import FINE, MetadataService, Trouble
 from cloudwhale_providers.sandbox.names import LEASE, NODE
 from cloudwhale_providers.sandbox.told import Identity, Keys, documents
 
@@ -62,6 +63,7 @@ class House:
     """Whether jobs may run in containers of this host's Docker: only root's."""
     now: Callable[[], Instant]
     attempt_lease_s: Seconds = 600.0
+    weather: Weather = Weather()
 
 
 @dataclass(slots=True)
@@ -135,7 +137,11 @@ class Hypervisor:
         home.mkdir(parents=True, exist_ok=True)
         machine = _Running(guest, home)
         self._running[guest.who.id] = machine
-        url = self._metadata.add(guest.who.id, lambda: documents(guest.who, guest.notices()))
+        url = self._metadata.add(
+            guest.who.id,
+            lambda: documents(guest.who, guest.notices()),
+            trouble=lambda: trouble_of(guest, self._house),
+        )
         if guest.node:
             machine.pid = self._started(machine, url)
 
@@ -254,6 +260,15 @@ def _collected(machine: _Running) -> bool:
     if pid:
         machine.pid = None
     return bool(pid)
+
+
+def trouble_of(guest: Guest, house: House) -> Trouble:
+    """Return what is wrong with a machine's metadata service now: the first that holds."""
+    age_s = house.now() - guest.launched_at
+    for one in house.weather.metadata_faults:
+        if one.until_s is None or age_s < one.until_s:
+            return Trouble(one.delay_s, one.code)
+    return FINE
 
 
 def clear(home: Path) -> None:

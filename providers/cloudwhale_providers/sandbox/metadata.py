@@ -29,18 +29,41 @@ Documents = Callable[[], Mapping[str, str]]
 """What a machine is told now: text by path below `/latest/`."""
 
 
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What is wrong with a service now."""
+
+    delay_s: Seconds = 0.0
+    code: int | None = None
+    """Of every answer; None: as ever."""
+
+
+FINE = Trouble()
+
+
+def _fine() -> Trouble:
+    return FINE
+
+
 @dataclass(slots=True)
 class _Machine:
     listening: socket.socket
     documents: Documents
     tokens: dict[str, Instant]
+    trouble: Callable[[], Trouble]
 
 
 class MetadataService:
     """One thread listens for all machines; each has a port of its own on loopback."""
 
-    def __init__(self, now: Callable[[], Instant]) -> None:
-        self._now = now
+    def __init__(
+        self,
+        now: Callable[[], Instant],
+        real: Callable[[Seconds], Seconds] = lambda for_s: for_s,
+    ) -> None:
+        """Take a clock; `real` says how long a time of that clock takes outside."""
+        self._now, self._real = now, real
+        self._ended = threading.Event()
         self._selector = selectors.DefaultSelector()
         self._machines: dict[str, _Machine] = {}
         self._lock = threading.Lock()
@@ -51,14 +74,19 @@ class MetadataService:
         self._thread.start()
 
     def add(
-        self, machine: str, documents: Documents, listening: socket.socket | None = None
+        self,
+        machine: str,
+        documents: Documents,
+        listening: socket.socket | None = None,
+        trouble: Callable[[], Trouble] = _fine,
     ) -> str:
         """Serve a machine's metadata; return the URL that its processes are given.
 
-        `listening`: where, which is closed with the machine; None: on loopback.
+        `listening`: where, which is closed with the machine; None: on loopback. `trouble`: what is
+        wrong with the service whenever it is asked.
         """
         listening = listening or socket.create_server(("127.0.0.1", 0))
-        one = _Machine(listening, documents, {})
+        one = _Machine(listening, documents, {}, trouble)
         with self._lock:
             self._machines[machine] = one
             self._selector.register(listening, selectors.EVENT_READ, one)
@@ -79,6 +107,7 @@ class MetadataService:
         for machine in list(self._machines):
             self.remove(machine)
         self._is_closed = True
+        self._ended.set()
         self._waker.send(b"x")
         self._thread.join()
         self._selector.close()
@@ -108,6 +137,7 @@ class MetadataService:
     def _talk(self, link: socket.socket, address: Any, one: _Machine) -> None:
         with link:
             try:
+                self._ended.wait(self._real(one.trouble().delay_s))
                 _Question(link, address, _Desk(one, self._now))
             except OSError:
                 pass  # whoever asked has gone
@@ -159,8 +189,17 @@ class _Question(BaseHTTPRequestHandler):
         self.handle_one_request()
         self.close_connection = True
 
+    def _is_in_trouble(self) -> bool:
+        """Answer with what is wrong; False: nothing is."""
+        code = self.server.machine.trouble().code
+        if code is not None:
+            self._say(code, "an error that the weather asked for")
+        return code is not None
+
     def do_PUT(self) -> None:
         """Give a token."""
+        if self._is_in_trouble():
+            return
         ttl_s = self._ttl()
         if self.path != TOKEN_PATH:
             self._say(404, "Not Found")
@@ -171,6 +210,8 @@ class _Question(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Give a document to who shows a token."""
+        if self._is_in_trouble():
+            return
         if not self.server.holds(self.headers.get(TOKEN)):
             self._say(401, "Unauthorized")
             return

@@ -111,6 +111,17 @@ class Spot:
             raise self.wrong("is more than a year", "Write a shorter time.")
         return found
 
+    def ahead(self) -> Seconds:
+        """Return how far something is ahead: `+5m`, or `-5m` for what is behind."""
+        sign, text = self.text[:1], self.text[1:].strip().lower()
+        match = _DURATION.fullmatch(text)
+        if sign not in ("+", "-") or match is None:
+            raise self.wrong("does not say how far it is off", "Write it like +5m or -90s.")
+        found = float(match[1]) * _unit(match[2] or "s")
+        if found > MOST_S:
+            raise self.wrong("is more than a year", "Write a shorter time.")
+        return found if sign == "+" else -found
+
     def truth(self, words: Mapping[str, bool]) -> bool:
         """Return what one of some words means."""
         found = words.get(self.text.lower())

@@ -76,7 +76,7 @@ class Serving:
         self._heard: deque[tuple[str, Instance]] = deque()
         url = self._begun(last.port)
         stack.callback(self._endpoint.close)
-        metadata = MetadataService(self._clock.now)
+        metadata = MetadataService(self._clock.now, self._clock.real)
         stack.callback(metadata.close)
         self._hypervisor, notes = self._machines(choice, metadata, reached(url, pace.words))
         self._hypervisor.tidy()
@@ -115,12 +115,17 @@ class Serving:
         notes = (choice.note,) if choice.note else ()
         if choice.image is None:
             has_containers = containers.can_have_containers()
-            house = House(self._folder, told, has_containers, self._clock.now)
+            house = House(
+                self._folder, told, has_containers, self._clock.now, weather=self._script.weather
+            )
             if not has_containers:
                 notes = (*notes, NO_CONTAINERS)
             return Hypervisor(house, metadata), notes
         port = int(self._endpoint.url.rpartition(":")[2])
-        house = House(self._folder, boots.environment(told, port), True, self._clock.now)
+        house = House(
+            self._folder, boots.environment(told, port), True, self._clock.now,
+            weather=self._script.weather,
+        )  # fmt: skip
         machines = boots.Boots(house, metadata, choice.image)
         self._endpoint.listen_also(machines.network.listening(port))
         return machines, notes

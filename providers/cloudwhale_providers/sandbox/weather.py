@@ -17,6 +17,7 @@ from cloudwhale_providers.sandbox.endpoint.weather_values import (
     Capacity,
     Hang,
     Interruption,
+    MetadataFault,
     PriceFactor,
     Reap,
     Refusal,
@@ -213,6 +214,24 @@ def _share(spot: Spot) -> float:
     return spot.number(0.0, 0.95, "a share of the calls from 0 to 0.95, like 0.2")
 
 
+def _metadata(script: Script, spot: Spot) -> Script:
+    return _but(script, metadata_faults=spot.each(_one_metadata_fault))
+
+
+def _one_metadata_fault(spot: Spot) -> MetadataFault:
+    fields = spot.fields(("delay", "code", "until"))
+    code = fields.get("code")
+    return MetadataFault(
+        delay_s=_seconds(fields, "delay", 0.0),
+        code=None if code is None else code.whole(400, 599, "an HTTP status, like 500"),
+        until_s=fields["until"].seconds() if "until" in fields else None,
+    )
+
+
+def _clock(script: Script, spot: Spot) -> Script:
+    return _but(script, clock_ahead_s=spot.ahead())
+
+
 def _quota(script: Script, spot: Spot) -> Script:
     codes = [key.value for key, _ in spot.node.value] if not spot.is_plain else []
     wanted = "vCPUs, like 8"
@@ -243,8 +262,8 @@ def _seed(script: Script, spot: Spot) -> Script:
 _KEYS: Mapping[str, Callable[[Script, Spot], Script]] = {
     "speed": _speed, "owned": _owned, "boot": _boot, "hang": _hang, "capacity": _capacity,
     "refuse": _refuse, "interrupt": _interrupt, "fail": _fail, "price": _price, "s3": _s3,
-    "throttle": _throttle, "faults": _faults, "quota": _quota, "unseen": _unseen,
-    "account": _account, "seed": _seed,
+    "throttle": _throttle, "faults": _faults, "metadata": _metadata, "clock": _clock,
+    "quota": _quota, "unseen": _unseen, "account": _account, "seed": _seed,
 }  # fmt: skip
 KEYS = tuple(_KEYS)
 """All that a script may say."""

@@ -103,6 +103,17 @@ class Hang:
 
 
 @dataclass(frozen=True, slots=True)
+class MetadataFault:
+    """Metadata services answer late, or with an error."""
+
+    delay_s: Seconds = 0.0
+    code: int | None = None
+    """HTTP status of every answer; None: as ever."""
+    until_s: Seconds | None = None
+    """Since the machine's launch; None: for good."""
+
+
+@dataclass(frozen=True, slots=True)
 class Weather:
     """Fine weather, where nothing else is said."""
 
@@ -121,6 +132,9 @@ class Weather:
     interruptions: tuple[Interruption, ...] = ()
     reaps: tuple[Reap, ...] = ()
     hangs: tuple[Hang, ...] = ()
+    metadata_faults: tuple[MetadataFault, ...] = ()
+    clock_ahead_s: Seconds = 0.0
+    """How far the clocks of machines that boot are ahead of everybody's; below 0: behind."""
     quotas: dict[str, float] = field(default_factory=dict[str, float])
     """vCPUs by quota code, `L-3819A6DF`; others have enough for tests."""
     spot_role: bool = True
