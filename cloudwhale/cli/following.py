@@ -8,6 +8,7 @@ from enum import Enum, auto
 from pathlib import Path
 from typing import Protocol
 
+from cloudwhale.cli.box_watch import box_watch
 from cloudwhale.cli.bringing import RESULTS, Bringing, folders_of
 from cloudwhale.cli.exits import Bug
 from cloudwhale.cli.fleet import Fleet
@@ -136,6 +137,7 @@ class Follower:
         self._tried_at: Instant | None = None
         self._held = host.holds
         self._trouble: str = ""
+        self._box = box_watch(desk.settings, desk.clock)
 
     @property
     def jobs(self) -> list[Job]:
@@ -175,7 +177,8 @@ class Follower:
         except _NotNow as error:
             trouble = str(error)
         self._read_logs(now)
-        self._tell(trouble or self._unread or self._host.trouble)
+        gone = self._box.trouble()
+        self._tell(gone or trouble or self._unread or self._host.trouble)
         for slow in self._scene.fleet.long_phases(now):
             self._view.rented(slow)
         lid = self._scene.fleet.lid(now)

@@ -95,6 +95,16 @@ def boots(settings: Settings) -> bool:
     return found is not None and found.boots
 
 
+def still_there(inside: Settings) -> Callable[[], bool]:
+    """Return what says whether the sandbox of some settings lives; for those inside alone.
+
+    It looks at a lock on this host, so a sandbox that is gone is told from one that is slow.
+    """
+    sandbox: Callable[[], Sandbox] = plugins.load(plugins.SANDBOXES, NAME)
+    box, folder = sandbox(), inside.home / CLOUD
+    return lambda: box.standing(folder) is not None
+
+
 def last_words(box: Box) -> tuple[str, str]:
     """Return the last sentence that a sandbox has said, and the remedy that it named."""
     try:
