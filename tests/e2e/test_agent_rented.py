@@ -9,7 +9,6 @@ from pathlib import Path
 from live_agent import CLOCK, NODE, LiveAgent, a_start, until
 
 from cloudwhale.agent import watchdog
-from cloudwhale.clock import wait
 from cloudwhale.mailbox.documents import (
     AttemptStarted,
     CheckpointPublished,
@@ -40,6 +39,13 @@ def a_lease(number: int, watched_s: float, away_s: float) -> LeaseOrder:
         at=0.0, fence=1, request_id=f"lease-{number}", number=number, watched_s=watched_s,
         away_s=away_s,
     )  # fmt: skip
+
+
+def is_unwatched(agent: LiveAgent, lease: int) -> bool:
+    """Say whether the agent keeps this lease, and the controller is no longer heard by it."""
+    kept = json.loads((agent.home / "nodes" / NODE / "tenure.json").read_bytes())
+    watched_until, _ = kept["steady"]
+    return bool(kept["number"] == lease and CLOCK.steady() > watched_until)
 
 
 def watchdogs(agent: LiveAgent) -> list[int]:
@@ -187,7 +193,7 @@ def test_with_the_lid_shut_what_runs_is_finished_stored_and_the_machine_ended(
     saves += "echo last > $CLOUDWHALE_CHECKPOINT_DIR/last"
     agent.post(a_start(command=saves, outputs=("results/",)))
     agent.wait_for(AttemptStarted)
-    wait(2.5)  # the controller says nothing: its time is over
+    until(lambda: is_unwatched(agent, 2), "the controller's time is over")
     agent.post(a_start("late"))
     late = agent.ended("late")
     assert late.says == "this machine's lease was not renewed in time: it takes no new orders"
