@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from cloudwhale.model.units import Seconds
 from cloudwhale.spi.errors import Unreachable
 
 PACKAGES = (
@@ -26,7 +25,6 @@ SUITE, MIRROR = "bookworm", "http://deb.debian.org/debian"
 NEEDS = ("debootstrap", "chroot")
 ROOM_BYTES = 2 * 2**30
 """While it is made; it takes 0.7 GB afterwards."""
-TAKES_AT_MOST_S: Seconds = 1200.0
 SAID_AT_MOST = 200
 EMPTIED = ("var/cache/apt/archives", "var/lib/apt/lists", "usr/share/doc", "usr/share/man",
            "usr/share/locale")  # fmt: skip
@@ -34,6 +32,12 @@ EMPTIED = ("var/cache/apt/archives", "var/lib/apt/lists", "usr/share/doc", "usr/
 NOT_HERE = ("etc/cloud/cloud.cfg.d/05_logging.cfg", "etc/cloud/cloud.cfg.d/90_dpkg.cfg",
             "usr/sbin/dhclient")  # fmt: skip
 """A machine's network is there already: nobody would answer who asks for an address."""
+
+MAKES = "making the image of the sandbox's machines, once"
+FETCHES = "Retrieving"
+STEPS = {FETCHES: "fetching packages", "Unpacking": "unpacking", "Configuring": "setting up"}
+"""What debootstrap does with every package, in its own words and in ours."""
+_LINE = re.compile(rf"I: ({'|'.join(STEPS)}) ")
 
 Told = Callable[[str], None]
 """Takes a sentence on how far it is."""
@@ -114,7 +118,7 @@ def _make(draft: Path, told: Told) -> None:
         "debootstrap", "--variant=minbase", f"--include={','.join(PACKAGES)}",
         SUITE, str(draft), MIRROR,
     ]  # fmt: skip
-    told("making the image of the sandbox's machines, once")
+    told(MAKES)
     try:
         _debootstrap(words, told)
         for name in NOT_HERE:
@@ -136,8 +140,7 @@ def _make(draft: Path, told: Told) -> None:
 def _debootstrap(words: list[str], told: Told) -> None:
     """Run it, and tell how far it is; raise OSError with its last words."""
     said: list[str] = []
-    counts = {"Retrieving": 0, "Unpacking": 0, "Configuring": 0}
-    total = 1
+    progress = _Progress()
     with subprocess.Popen(
         ["setpriv", "--pdeathsig", "TERM", *words], stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, text=True, start_new_session=True,
@@ -147,16 +150,9 @@ def _debootstrap(words: list[str], told: Told) -> None:
         try:
             for line in process.stdout:
                 said.append(line.strip())
-                match = re.match(r"I: (Retrieving|Unpacking|Configuring) (\S+?)(\.\.\.)? ", line)
-                if match is None:
-                    continue
-                counts[match[1]] += 1
-                total = max(total, counts["Retrieving"])
-                share = min(99, 100 * counts[match[1]] // total)
-                told(
-                    f"making the image of the sandbox's machines, once: {_STEP[match[1]]}, "
-                    f"{share if match[1] != 'Retrieving' else counts['Retrieving']}"
-                )
+                says = progress.after(line)
+                if says:
+                    told(f"{MAKES}: {says}")
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGTERM)
@@ -164,8 +160,28 @@ def _debootstrap(words: list[str], told: Told) -> None:
         raise OSError(f"debootstrap: {' '.join(said[-2:])[-SAID_AT_MOST:] or 'it says nothing'}")
 
 
-_STEP = {
-    "Retrieving": "fetching packages",
-    "Unpacking": "unpacking",
-    "Configuring": "setting up",
-}
+class _Progress:
+    """How far debootstrap is, by the packages that it has named; told in coarse steps."""
+
+    def __init__(self) -> None:
+        self._counts = dict.fromkeys(STEPS, 0)
+        self._told = ""
+
+    def after(self, line: str) -> str:
+        """Return how far it is; empty when that was told already."""
+        match = _LINE.match(line)
+        if match is None:
+            return ""
+        verb, count = match[1], self._counts[match[1]] + 1
+        self._counts[verb] = count
+        packages = max(1, self._counts[FETCHES])
+        far = f"{count // 50 * 50} and more" if verb == FETCHES else f"{_tens(count / packages)} %"
+        says = f"{STEPS[verb]}, {far}"
+        if says == self._told:
+            return ""
+        self._told = says
+        return says
+
+
+def _tens(share: float) -> int:
+    return min(90, int(share * 10) * 10)
