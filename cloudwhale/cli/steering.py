@@ -1,7 +1,8 @@
 """The commands that ask something of jobs: cancel, pause, resume."""
 
+import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from cloudwhale.cli.exits import Exit, NotFound
 from cloudwhale.cli.finding import Named, all_named, ended_words, named_jobs
@@ -11,6 +12,7 @@ from cloudwhale.cli.output import emit, say
 from cloudwhale.control.desk import Desk
 from cloudwhale.model import event as e
 from cloudwhale.model.job import Job, JobState
+from cloudwhale.model.reason import Code
 from cloudwhale.model.units import Instant
 
 Asks = Callable[[Instant, str, str], e.Event]
@@ -55,7 +57,7 @@ def pause(words: Sequence[str], as_json: bool) -> int:
 
 
 def resume(words: Sequence[str], as_json: bool) -> int:
-    """Ask for paused or parked jobs to go on."""
+    """Ask for paused or parked jobs to go on; secrets that were lost are taken anew."""
     with desk_here() as desk:
         named = named_jobs(desk.store, words)
         idle = tuple(job for job in named.living if _can_resume(job))
@@ -65,7 +67,22 @@ def resume(words: Sequence[str], as_json: bool) -> int:
                 f"{first.id} is {first.state}: there is nothing to resume.",
                 "Only paused and parked jobs can be resumed; `cloudwhale ps --state paused`.",
             )
+        _seal_again(desk, idle)
         return _append(desk, Named(idle, named.ended), as_json, "go on", _resume)
+
+
+def _seal_again(desk: Desk, jobs: Iterable[Job]) -> None:
+    """Keep the secrets of jobs that wait for them, from this environment; raise NotThere."""
+    waiting = [job for job in jobs if job.reason and job.reason.code is Code.SECRET_MISSING]
+    if not waiting:
+        return
+    from cloudwhale.control.secrets import collected, seal
+
+    names = dict.fromkeys(name for job in waiting for name in job.spec.secrets)
+    values = collected(names, os.environ)
+    for job in waiting:
+        sealed = {name: seal(desk.key, values[name]) for name in job.spec.secrets}
+        desk.store.seal(job.run, sealed)
 
 
 def _can_resume(job: Job) -> bool:

@@ -21,12 +21,14 @@ from cloudwhale.control.timeline import JUMP_S, Timeline
 from cloudwhale.control.watcher import Machines, Mail, Watcher
 from cloudwhale.model import event as e
 from cloudwhale.model import plan as p
+from cloudwhale.model.job import JobState
 from cloudwhale.model.offer import Offer
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.model.world import Sighting, World
 from cloudwhale.planning.checker import check
 from cloudwhale.planning.decided import events_of
+from cloudwhale.planning.gravity import regions_of_jobs
 from cloudwhale.planning.planner import Policies, plan
 from cloudwhale.planning.queue import earliest
 from cloudwhale.planning.stirring import judged_at, stir
@@ -112,7 +114,9 @@ class Controller:
         world = replace(
             world,
             sightings=self._watcher.sightings(world, now),
-            offers=self._watcher.offers.open(now, world.rentals.values()),
+            offers=self._watcher.offers.open(
+                now, world.rentals.values(), regions_of_jobs(world.jobs.values())
+            ),
         )
         if self._watcher.is_informed and self._is_due(world):
             self._decide(world)
@@ -237,7 +241,9 @@ class Controller:
         verb, subject, attempt = key
         if isinstance(error, SecretUnusable) and subject in world.jobs:
             reason = Reason(code=Code.SECRET_MISSING, says=error.says, change=error.remedy)
-            return [e.Failed(at=now, job=subject, attempt=attempt, exit_code=None, reason=reason)]
+            job = world.jobs[subject]
+            is_it = job.attempt == attempt and job.state in (JobState.STARTING, JobState.RECOVERING)
+            return [e.Parked(at=now, job=subject, reason=reason)] if is_it else []
         if key in self._failing:
             return []
         self._failing.add(key)

@@ -32,7 +32,7 @@ KEEP_ORDERS = 1000  # obeyed orders kept for a person who looks for what happene
 
 
 class SecretUnusable(CloudwhaleError):
-    """A job's secret cannot be opened: the job cannot start, and waiting does not help."""
+    """A job's secret cannot be opened: the job is parked until somebody gives it again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,11 +168,17 @@ class Executor:
                 for name in job.spec.secrets
             }
         except KeyError as error:
+            name = error.args[0]
             raise SecretUnusable(
-                f"the secret {error} of {job.id} is not kept any more", "Submit the job again."
+                f"the secret {name} of {job.id} is not kept any more",
+                f"Run `export {name}=...` and `cloudwhale resume {job.id}`.",
             ) from error
         except SettingsError as error:
-            raise SecretUnusable(error.says, f"{error.remedy} Or submit the job again.") from error
+            names = " and ".join(job.spec.secrets)
+            raise SecretUnusable(
+                f"{names} of {job.id}: {error.says}",
+                f"Set {names} in your environment and run `cloudwhale resume {job.id}`.",
+            ) from error
 
     def _post(self, key: Key, node: str, order: Callable[[], Order]) -> Effect:
         box = orders_to(self._objects, node)

@@ -30,6 +30,7 @@ TRANSITIONS: dict[tuple[JobState, type[e.OfJob]], JobState] = {
     (STARTING, e.Finished): COMPLETED,  # its start and end were told in one breath
     (STARTING, e.Failed): FAILED,  # it could not be started
     (STARTING, e.Retried): PENDING,  # it could not be started here; elsewhere perhaps
+    (STARTING, e.Parked): PARKED,  # its order could not be written; nothing has gone out
     (STARTING, e.Cancelled): CANCELLED,  # stopped before it ran
     (STARTING, e.Paused): PAUSED,  # stopped before it ran
     (STARTING, e.GaveWay): PENDING,  # stopped before it ran
@@ -56,6 +57,7 @@ TRANSITIONS: dict[tuple[JobState, type[e.OfJob]], JobState] = {
     (RUNNING, e.ResumeAsked): RUNNING,  # too late to take a stop back: it pends again after
     (RUNNING, e.StopWished): RUNNING,  # a stop order goes out
     (RECOVERING, e.OrderPosted): RECOVERING,  # noted late
+    (RECOVERING, e.Parked): PARKED,  # its order could not be written; nothing has gone out
     (RECOVERING, e.StopPosted): RECOVERING,  # noted late
     (RECOVERING, e.Unconfirmed): RECOVERING,  # its node is heard again, and is asked how it is
     (RECOVERING, e.GaveUp): FAILED,  # the old attempt is out, and no retry is left or wanted

@@ -150,3 +150,35 @@ def test_a_setup_that_fails_says_nothing_of_them(shell: Shell, image: str | None
     assert "no good: ***" in done.out
     assert SECRETS["TOKEN"] not in done.out + done.err
     assert files_with_secrets(shell.folder) == []
+
+
+def asks_for_token() -> str:
+    """Return a job that ends well when it gets its secret."""
+    digest = hashlib.sha256(SECRETS["TOKEN"].encode()).hexdigest()
+    command = f'test "$(printf %s "$TOKEN" | sha256sum | cut -c 1-64)" = {digest}'
+    return json.dumps({"name": "waits", "secrets": ["TOKEN"], "command": command})
+
+
+@pytest.mark.parametrize("damage", [b"", bytes(32)], ids=["cut off", "another"])
+def test_a_job_whose_secret_was_lost_is_parked_and_goes_on_when_it_is_given_again(
+    shell: Shell, damage: bytes
+) -> None:
+    assert shell("submit", shell.write("job.yaml", asks_for_token())).code == 0
+    key = shell.home / "secret.key"
+    kept = key.read_bytes()
+    key.write_bytes(damage)
+    controller = shell.start("controller")
+    shell.until_state("waits", "parked")
+    [job] = shell.jobs()
+    assert job.reason is not None and job.reason.code.value == "secret-missing"
+    assert job.reason.says.startswith(f"TOKEN of {job.id}: ")
+    assert f"`cloudwhale resume {job.id}`" in (job.reason.change or "")
+    key.write_bytes(kept if not damage else damage)
+    shell.settings = {**shell.settings, "TOKEN": ""}
+    refused = shell("resume", job.id)
+    assert refused.code != 0 and "the secret TOKEN is not set" in refused.err
+    shell.settings = {**shell.settings, "TOKEN": SECRETS["TOKEN"]}
+    assert shell("resume", job.id).code == 0
+    shell.until_state("waits", "completed")
+    assert controller.poll() is None
+    assert files_with_secrets(shell.folder) == []
