@@ -198,7 +198,7 @@ def test_with_the_lid_shut_what_runs_is_finished_stored_and_the_machine_ended(
     late = agent.ended("late")
     assert late.says == "this machine's lease was not renewed in time: it takes no new orders"
     assert agent.process.wait(timeout=30) == 0
-    assert CLOCK.steady() - begins < 20.0  # of the sixty that are paid for
+    assert CLOCK.steady() - begins < 45.0  # of the sixty that are paid for
     assert agent.ended().exit_code == 0
     assert agent.all_of(CheckpointPublished)[-1].checkpoint.name == "last"
     assert agent.objects.get("outputs/job/1/000001") == b"made\n"
