@@ -1,8 +1,9 @@
 """The sandbox's cloud in this process, reached over HTTP as an account would be."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from renting_aws import an_offer
@@ -13,7 +14,7 @@ from cloudwhale.spi.clock import Clock
 from cloudwhale.spi.provider import Grounds
 from cloudwhale_providers.aws import AwsProvider
 from cloudwhale_providers.aws.clients import ATTEMPTS, Clients
-from cloudwhale_providers.sandbox.box import settings
+from cloudwhale_providers.sandbox.box import MAILBOX, settings
 from cloudwhale_providers.sandbox.endpoint import Endpoint, Weather
 from cloudwhale_providers.sandbox.names import ACCESS_KEY, SECRET_KEY
 
@@ -29,9 +30,14 @@ class Box:
         self, installation: str, offer: Offer | None = None, attempts: int = ATTEMPTS
     ) -> AwsProvider:
         """Return the provider of an installation, new as in a new process."""
-        table = {**settings(), "regions": ["us-east-1"]}
-        listed = [offer or an_offer()]
-        grounds = Grounds("aws", installation, table, lambda now: listed, self.clock)
+        return self.provider_with(installation, [offer or an_offer()], attempts)
+
+    def provider_with(
+        self, installation: str, listed: Sequence[Offer], attempts: int = ATTEMPTS, **said: Any
+    ) -> AwsProvider:
+        """Return the provider of an installation whose settings say something more."""
+        table = {**settings(), "regions": ["us-east-1"], **said}
+        grounds = Grounds("aws", installation, table, lambda now: listed, self.clock, MAILBOX)
         return AwsProvider(grounds, Clients(attempts=attempts))
 
 

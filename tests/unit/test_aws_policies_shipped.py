@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cloudwhale_providers.aws.policies import NAMES, Places, document, filled
+from cloudwhale_providers.aws.policies import NAMES, Places, document, filled, shipped
+from cloudwhale_providers.aws.tags import INSTALLATION
 
 INFRA = Path(__file__).parents[2] / "infra" / "aws"
 
@@ -26,6 +27,23 @@ def test_a_filled_policy_names_the_account_and_nothing_that_stands_for_one(name:
 def test_a_mailbox_may_lie_in_a_folder_of_its_own() -> None:
     text = json.dumps(filled("machine-policy", Places("123456789012", "lab", "deep/down")))
     assert "arn:aws:s3:::lab/deep/down/" in text
+
+
+def test_a_policy_may_be_narrowed_to_one_installation() -> None:
+    held = filled("controller-policy", Places("123456789012", "lab", installation="lab-1"))
+    text = json.dumps(held)
+    assert '"Null"' not in text
+    assert '"aws:ResourceTag/cloudwhale:installation": "lab-1"' in text
+    assert '"aws:RequestTag/cloudwhale:installation": "lab-1"' in text
+    assert "schedule-group/cloudwhale-lab-1" in text and "cloudwhale-*" not in text
+    stops = filled("scheduler-policy", Places("123456789012", "lab", installation="lab-1"))
+    assert stops["Statement"][0]["Condition"] == {
+        "StringEquals": {f"aws:ResourceTag/{INSTALLATION}": "lab-1"}
+    }
+
+
+def test_the_tag_of_the_policies_is_that_of_the_machines() -> None:
+    assert shipped.INSTALLATION == INSTALLATION
 
 
 def test_a_mailbox_may_have_the_whole_bucket() -> None:

@@ -9,6 +9,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
+INSTALLATION = "cloudwhale:installation"
+"""The tag that says whose a thing is: `tags.INSTALLATION`, which this does not import."""
 Name = Literal[
     "controller-policy", "machine-policy", "scheduler-policy", "machine-trust", "scheduler-trust"
 ]
@@ -26,6 +28,8 @@ class Places:
     bucket: str
     prefix: str = "cloudwhale"
     """Folder of the mailbox in the bucket, without slashes around it; empty: all of the bucket."""
+    installation: str = ""
+    """Whose things alone may be launched and ended; empty: those of every installation."""
 
 
 @cache
@@ -45,5 +49,20 @@ def filled(name: Name, places: Places) -> dict[str, Any]:
     text = _text(name).replace("BUCKET/cloudwhale/", f"BUCKET/{folder}")
     text = text.replace('"cloudwhale/', f'"{folder}')  # in `s3:prefix`
     text = text.replace("ACCOUNT", places.account).replace("BUCKET", places.bucket)
+    if places.installation:
+        text = text.replace("/cloudwhale-*", f"/cloudwhale-{places.installation}")
     found: dict[str, Any] = json.loads(text)
+    if places.installation:
+        for one in found["Statement"]:
+            _narrow(one.get("Condition", {}), places.installation)
     return found
+
+
+def _narrow(conditions: dict[str, dict[str, Any]], installation: str) -> None:
+    """Let what speaks of the things of any installation speak of one's alone."""
+    tagged = conditions.get("Null", {})
+    for key in [key for key in tagged if key.endswith(f"/{INSTALLATION}")]:
+        del tagged[key]
+        conditions.setdefault("StringEquals", {})[key] = installation
+    if not tagged:
+        conditions.pop("Null", None)

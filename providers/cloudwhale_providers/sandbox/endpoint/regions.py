@@ -93,7 +93,7 @@ class Region:
 
     def address_of(self, association: str) -> str:
         """Return the address of an association; empty: there is none."""
-        for one in self.backend.addresses.values():
+        for one in self.backend.addresses:
             if association and one.association_id == association:
                 return str(one.allocation_id)
         return ""
