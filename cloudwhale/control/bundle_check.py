@@ -8,7 +8,7 @@ from cloudwhale.control.bundle_wheels import Say
 from cloudwhale.spi.errors import Denied
 from cloudwhale.spi.provider import Check
 
-NAME = "archive"
+NAME = "bundle"
 
 
 def check(say: Say, folder: Path | None = None) -> Check:

@@ -335,7 +335,7 @@ def test_doctor_says_how_large_it_is_and_for_whom(
     tmp_path: Path, index: Index, small: list[Source]
 ) -> None:
     row = check(quietly, tmp_path)
-    assert (row.name, row.state) == ("archive", "ok")
+    assert (row.name, row.state) == ("bundle", "ok")
     assert row.says.endswith(" MiB, for Python 3.11 and 3.12")
 
 
