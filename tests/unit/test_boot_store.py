@@ -1,6 +1,7 @@
 """What a machine asks its mailbox with while it boots: signatures, numbers, patience, time."""
 
 import json
+import ssl
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -195,3 +196,20 @@ def test_a_mistake_is_one_line_for_a_person(
     store.answers = [(404, b"", {})]
     assert machine_store.main(["get", "bundles/b", str(tmp_path / "b")]) == 1
     assert capsys.readouterr().err == "there is no bundles/b in s3://bucket/lab\n"
+
+
+def test_a_clock_to_which_no_certificate_holds_is_compared_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+
+    def answers(method: str, url: str, headers: dict[str, str]) -> machine_store.Answer:
+        asked.append(url)
+        if url.startswith("https:"):
+            raise ssl.SSLCertVerificationError("certificate is not yet valid")
+        return machine_store.Answer(403, "Mon, 01 Jan 2035 00:00:00 GMT", b"")
+
+    monkeypatch.setattr(machine_store, "ask", answers)
+    ahead, there = machine_store.clocks()
+    assert there == 2051222400 and ahead < -86_400
+    assert asked[1] == "http://bucket.s3.eu-west-1.amazonaws.com/lab"

@@ -42,7 +42,7 @@ wait_for() {  # SECONDS WORDS...
 need_room() {  # MB FOLDER WHAT_FOR
     room=$(($(df -Pk "$root$2" | tail -n 1 | { read -r _ _ _ free _; echo "$free"; }) / 1024))
     [ "$room" -ge "$1" ] || give_up "the disk has $room MB of room and $3 needs $1 MB:" \
-        "$(($1 - room)) MB are lacking; rent it with a larger disk (needs: disk)"
+        "$(($1 - room)) MB are lacking; a job that asks for more \`disk\` gets a larger one"
 }
 
 apt() {

@@ -14,6 +14,7 @@ import json
 import os
 import random
 import shlex
+import ssl
 import sys
 import time
 from calendar import timegm
@@ -323,8 +324,13 @@ def clock() -> None:
 def clocks() -> tuple[int, int]:
     """Return the same."""
 
+    url = url_of("")
+
     def once() -> bytes:
-        return ask("GET", url_of(""), {}).date.encode()
+        try:
+            return ask("GET", url, {}).date.encode()
+        except ssl.SSLError:  # to a clock that is off by months no certificate holds
+            return ask("GET", url.replace("https:", "http:", 1), {}).date.encode()
 
     there = moment(repeated(once, patience()).decode())
     return round(now() - there), round(there)

@@ -13,6 +13,11 @@ It arms the machine's end, sets the clock, fetches the agent's archive, and hand
 - CLOUDWHALE_STORE: the program that asks the mailbox (machine_store.py)
 - CLOUDWHALE_ENVIRONMENT: a file with what the agent's environment must hold
 - CLOUDWHALE_BUNDLE: the folder of the unpacked archive
+
+A sandbox says before that where S3 and the metadata service are (AWS_ENDPOINT_URL,
+AWS_EC2_METADATA_SERVICE_ENDPOINT) and how time goes (CLOUDWHALE_CLOCK); tests say for how many
+seconds something is tried (CLOUDWHALE_PATIENCE_S, else 60) and where files lie (CLOUDWHALE_PLACE,
+CLOUDWHALE_ROOT).
 """
 
 import gzip
