@@ -76,7 +76,7 @@ class Box:
 
     def store(self, keys: Credentials | None = None, prefix: str = "") -> S3Store:
         """Return the mailbox's client, as the box's user or by a machine's keys."""
-        token = {} if keys is None else {"session_token": keys.token}
+        token: Any = {} if keys is None else {"session_token": keys.token}
         return S3Store(
             BUCKET,
             prefix=prefix or None,

@@ -165,11 +165,17 @@ def test_the_controller_makes_no_roles_and_reads_no_others(box: Box) -> None:
     words = {"RoleName": "x", "AssumeRolePolicyDocument": "{}"}
     assert refusal(calls, "iam", "create_role", **words) == "AccessDenied"
     assert refusal(calls, "ssm", "get_parameter", Name="/team/secret") == "AccessDeniedException"
-    words = {"Name": "x", "GroupName": "others", "ScheduleExpression": "at(2030-01-01T00:00:00)",
-             "FlexibleTimeWindow": {"Mode": "OFF"},
-             "Target": {"Arn": "arn:aws:scheduler:::aws-sdk:ec2:terminateInstances",
-                        "RoleArn": f"arn:aws:iam::{ACCOUNT}:role/cloudwhale-stops"}}  # fmt: skip
-    assert refusal(calls, "scheduler", "create_schedule", **words) == "AccessDeniedException"
+    stop: dict[str, Any] = {
+        "Name": "x",
+        "GroupName": "others",
+        "ScheduleExpression": "at(2030-01-01T00:00:00)",
+        "FlexibleTimeWindow": {"Mode": "OFF"},
+        "Target": {
+            "Arn": "arn:aws:scheduler:::aws-sdk:ec2:terminateInstances",
+            "RoleArn": f"arn:aws:iam::{ACCOUNT}:role/cloudwhale-stops",
+        },
+    }
+    assert refusal(calls, "scheduler", "create_schedule", **stop) == "AccessDeniedException"
 
 
 def test_narrowed_to_one_installation_nothing_of_another_is_ended(life: Life) -> None:

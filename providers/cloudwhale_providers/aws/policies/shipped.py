@@ -9,6 +9,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
+FOLDER = "cloudwhale_providers.aws.policies"
 INSTALLATION = "cloudwhale:installation"
 """The tag that says whose a thing is: `tags.INSTALLATION`, which this does not import."""
 Name = Literal[
@@ -34,7 +35,7 @@ class Places:
 
 @cache
 def _text(name: Name) -> str:
-    return files(__package__).joinpath(f"{name}.json").read_text(encoding="utf-8")
+    return files(FOLDER).joinpath(f"{name}.json").read_text(encoding="utf-8")
 
 
 def document(name: Name) -> dict[str, Any]:

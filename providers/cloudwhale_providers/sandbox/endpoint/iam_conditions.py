@@ -78,10 +78,15 @@ def conditions(said: Any) -> tuple[Condition | Absent, ...]:
 
 def texts(value: Any) -> tuple[str, ...]:
     """Return what IAM lets one write as one text or as several; raise Malformed."""
-    some = cast("list[Any]", value) if isinstance(value, list) else [value]
+    some = several(value)
     if not some or any(not isinstance(one, str) for one in some):
         raise Malformed(f"{value!r} is no text, nor a list of some")
     return tuple(str(one) for one in some)
+
+
+def several(value: Any) -> list[Any]:
+    """Return what IAM lets one write as one or as several."""
+    return [*value] if isinstance(value, list) else [value]
 
 
 def _one(operator: str, key: str, values: tuple[str, ...]) -> Condition | Absent:

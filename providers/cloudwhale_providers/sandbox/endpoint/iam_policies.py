@@ -18,6 +18,7 @@ from cloudwhale_providers.sandbox.endpoint.iam_conditions import (
     conditions,
     exact,
     like,
+    several,
     texts,
 )
 
@@ -81,8 +82,7 @@ def policy(document: Mapping[str, Any]) -> Policy:
     """Return a policy as its document has it; raise Malformed."""
     if document.get("Version") != VERSION or set(document) - {"Version", "Id", "Statement"}:
         raise Malformed(f"a policy has Version {VERSION} and statements, and nothing else")
-    said: Any = document.get("Statement")
-    some = cast("list[Any]", said) if isinstance(said, list) else [said]
+    some = several(document.get("Statement"))
     if not some:
         raise Malformed("it has no statement")
     return Policy(tuple(_statement(one) for one in some))
