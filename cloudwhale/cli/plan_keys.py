@@ -102,6 +102,8 @@ def _machine(machine: PreviewMachine) -> dict[str, Any]:
         "cap_usd_h": usd(machine.cap_usd_h),
         "cost_usd": usd(machine.cost),
         "worst_case_usd": usd(machine.worst),
+        "egress_usd": usd(machine.moved),
+        "data_from": machine.moved_from,
         "launched_at": iso(machine.launched_at),
         "ready_at": iso(machine.ready_at),
         "ends_at": iso(machine.ends_at),

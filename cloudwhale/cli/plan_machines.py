@@ -125,9 +125,12 @@ def _head(machine: PreviewMachine, width: int) -> Iterator[Line]:
     name = Cell(f"{machine.name:<4}", "strong")
     if len(what) + len(money) + 6 <= width:
         yield (name, Cell(f"{what}  ", "strong"), Cell(money, "quiet"))
-        return
-    yield (name, Cell(what, "strong"))
-    yield (Cell(f"    {money}", "quiet"),)
+    else:
+        yield (name, Cell(what, "strong"))
+        yield (Cell(f"    {money}", "quiet"),)
+    if machine.moved:
+        says = f"    of it {cents(machine.moved)} USD of egress: its data come from "
+        yield (Cell(f"{says}{names(machine.moved_from)}", "quiet"),)
 
 
 def _seated(machine: PreviewMachine, axis: _Axis, now: Instant) -> Iterator[Line]:

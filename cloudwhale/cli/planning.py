@@ -18,6 +18,7 @@ from cloudwhale.control.intake import JobFile, read_jobs
 from cloudwhale.control.preview import preview
 from cloudwhale.control.previewed import Preview
 from cloudwhale.control.trying import Part
+from cloudwhale.model.job import JobSpec
 from cloudwhale.model.units import Instant
 from cloudwhale.reporting.figures import counted
 
@@ -46,34 +47,45 @@ def dry_run(desk: Desk, sheaf: Sheaf) -> Preview:
     return _planned(desk, [sheaf], always=False)
 
 
+def specs_of(desk: Desk, sheaf: Sheaf) -> Sequence[JobSpec]:
+    """Return the jobs of a file; where machines can be rented, with where their data lie."""
+    if not desk.settings.clouds or not any(spec.inputs for spec in sheaf.file.specs):
+        return sheaf.file.specs
+    from cloudwhale.control.located import located
+
+    return located(sheaf.file.specs)
+
+
 def _planned(desk: Desk, sheaves: Sequence[Sheaf], *, always: bool) -> Preview:
-    parts, now = _parts(sheaves), desk.clock.now()
+    parts, now = _parts(desk, sheaves), desk.clock.now()
     jobs = sum(len(part.specs) for part in parts)
     with Thinking(f"planning {counted(jobs, 'job')}"):
         if not always:
             made = preview(desk, parts, now)
             if not any(job.state in CODES for job in made.jobs):
                 return made
-        return preview(desk, parts, now, _supply(desk, now))
+        return preview(desk, parts, now, _supply(desk, now, parts))
 
 
-def _supply(desk: Desk, now: Instant) -> "Supply":
+def _supply(desk: Desk, now: Instant, parts: Sequence[Part]) -> "Supply":
     from cloudwhale.control.supply import supply
+    from cloudwhale.planning.gravity import regions_of
 
-    return supply(desk.settings, now)
+    data_in = regions_of(spec for part in parts for spec in part.specs)
+    return supply(desk.settings, now, data_in)
 
 
-def _parts(sheaves: Sequence[Sheaf]) -> list[Part]:
+def _parts(desk: Desk, sheaves: Sequence[Sheaf]) -> list[Part]:
     """Return what each file's budget pays for; each is called what its user calls it."""
     if len(sheaves) == 1:
-        return [Part(sheaves[0].file.specs, sheaves[0].file.budget)]
+        return [Part(specs_of(desk, sheaves[0]), sheaves[0].file.budget)]
     names: dict[str, int] = {}
     parts: list[Part] = []
     for sheaf in sheaves:
         name = f"the run of {sheaf.path}"
         names[name] = names.get(name, 0) + 1
         again = f" ({names[name]})" if names[name] > 1 else ""
-        parts.append(Part(sheaf.file.specs, sheaf.file.budget, f"{name}{again}"))
+        parts.append(Part(specs_of(desk, sheaf), sheaf.file.budget, f"{name}{again}"))
     return parts
 
 

@@ -12,7 +12,7 @@ from cloudwhale.cli.holders import say_who_works
 from cloudwhale.cli.looking import desk_here, settings_here
 from cloudwhale.cli.output import emit, say
 from cloudwhale.cli.plan_money import money_notes
-from cloudwhale.cli.planning import Sheaf, dry_run, read
+from cloudwhale.cli.planning import Sheaf, dry_run, read, specs_of
 from cloudwhale.cli.refusing import refuse_impossible
 from cloudwhale.cli.spots import in_its_place
 from cloudwhale.cli.wishes import Wishes
@@ -48,7 +48,7 @@ def queue(desk: Desk, sheaf: Sheaf) -> Run:
         leave_out=(settings.home,),
     )
     try:
-        return submit_jobs(desk.store, desk.objects, origin, file.specs, new_id)
+        return submit_jobs(desk.store, desk.objects, origin, specs_of(desk, sheaf), new_id)
     except NotThere as error:
         raise in_its_place(error, sheaf.path) from error
 

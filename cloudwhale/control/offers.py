@@ -17,6 +17,7 @@ from cloudwhale.model.rental import Rental, RentalState
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.planning.allowing import Limits, allowed
 from cloudwhale.planning.boots import Scope
+from cloudwhale.planning.gravity import moves
 from cloudwhale.planning.shortlist import shortlist
 from cloudwhale.spi.provider import Provider
 
@@ -175,21 +176,25 @@ class Offers:
         used = _used(rentals).get(found.quota, 0.0)
         self._quotas[found.quota] = _Quota(used, now + LEARNED_S)
 
-    def open(self, now: Instant, rentals: Iterable[Rental] = ()) -> tuple[Offer, ...]:
+    def open(
+        self, now: Instant, rentals: Iterable[Rental] = (), data_in: Sequence[str] = ()
+    ) -> tuple[Offer, ...]:
         """Return what could be taken now, by id; the same object while nothing has changed.
 
         Of offers that differ in nothing that matters only the first, see `planning/shortlist`:
-        when that is refused, the next stands in its place.
+        when that is refused, the next stands in its place. `data_in`: the regions in which lies
+        what jobs read.
         """
         self._seen_at = now
         blocked = frozenset(name for name, block in self._blocked.items() if block.until > now)
         left = self._left(now, rentals)
         closed = self.circuits.closed(now)
-        made_of = (blocked, closed, tuple(left.items()))
+        made_of = (blocked, closed, tuple(left.items()), tuple(data_in))
         if made_of == self._made_of:
             return self._open
         self._made_of = made_of
-        found = shortlist(self._allowed(blocked, closed, left))
+        some = list(self._allowed(blocked, closed, left))
+        found = shortlist(some, moves(some, data_in))
         if len(found) != len(self._open) or any(
             a is not b and a != b for a, b in zip(found, self._open, strict=True)
         ):

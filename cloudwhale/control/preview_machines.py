@@ -13,6 +13,7 @@ from cloudwhale.model.job import Job
 from cloudwhale.model.offer import Offer
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.units import NOTHING, MicroUsd, Seconds
+from cloudwhale.planning.gravity import regions_of_jobs
 from cloudwhale.planning.ledger import split
 
 TOUCH_S: Seconds = 1.0
@@ -57,7 +58,7 @@ def rented(trial: Trial, made: p.Plan) -> Rented:
         offer = step.rental.taken
         if offer is None:
             continue
-        machine = _machine(f"m{number}", step, offer, order)
+        machine = _machine(f"m{number}", step, offer, order, jobs)
         machines.append(machine)
         seats |= _seats(machine, step, offer, jobs)
     bound = _bound(tenders, seats)
@@ -81,7 +82,9 @@ def rents_of(trial: Trial, made: p.Plan) -> Sequence[p.Rent]:
     ]
 
 
-def _machine(name: str, step: p.Rent, offer: Offer, order: Mapping[str, int]) -> PreviewMachine:
+def _machine(
+    name: str, step: p.Rent, offer: Offer, order: Mapping[str, int], jobs: Mapping[str, Job]
+) -> PreviewMachine:
     seats, begins_at = step.seats, step.rental.reserved_at
     extras = offer.extras_usd_h
     planned = tuple(
@@ -111,6 +114,12 @@ def _machine(name: str, step: p.Rent, offer: Offer, order: Mapping[str, int]) ->
         cost=step.cost or NOTHING,
         worst=step.rental.reserved,
         jobs=planned,
+        moved=step.moved,
+        moved_from=tuple(
+            region
+            for region in regions_of_jobs(jobs[seat.job] for seat in seats if seat.job in jobs)
+            if step.moved and region != offer.region
+        ),
         estimated=offer.estimated,
         priced_at=offer.priced_at,
         source=offer.source,

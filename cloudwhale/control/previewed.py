@@ -105,6 +105,10 @@ class PreviewMachine(Value):
     cost: MicroUsd
     worst: MicroUsd
     jobs: tuple[PlannedJob, ...]
+    moved: MicroUsd = NOTHING
+    """What of the cost is for bringing the jobs' data there."""
+    moved_from: tuple[str, ...] = ()
+    """The regions that data are brought from."""
     estimated: bool = False
     """Whether its price was worked out from others."""
     priced_at: Instant | None = None

@@ -7,6 +7,7 @@ from typing import Any
 from cloudwhale.model.offer import Offer
 from cloudwhale.model.units import Instant, micro_usd
 from cloudwhale.planning.allowing import Limits, allowed, barred_by
+from cloudwhale.planning.gravity import moves
 from cloudwhale.planning.shortlist import shortlist
 from cloudwhale.settings import Settings
 
@@ -31,11 +32,12 @@ class Supply:
 NO_SUPPLY = Supply()
 
 
-def supply(settings: Settings, now: Instant) -> Supply:
+def supply(settings: Settings, now: Instant, data_in: Sequence[str] = ()) -> Supply:
     """Return what could be rented by the catalogue; raise SettingsError for a file that is wrong.
 
     Looks at no network: prices are as old as the catalogue is. Where clouds are set, what they
-    offer; else what all offer, which nobody here can launch.
+    offer; else what all offer, which nobody here can launch. `data_in`: the regions in which lies
+    what the jobs read.
     """
     from cloudwhale.control.catalogue import catalogue
 
@@ -45,9 +47,10 @@ def supply(settings: Settings, now: Instant) -> Supply:
     kept = allowed(offers, limits)
     here = {offer.id for offer in kept.offers} if kept.counts else set[str]()
     barred = [offer for offer in offers if offer.id not in here] if kept.counts else []
+    prices = moves(offers, data_in)
     return Supply(
-        offers=shortlist(kept.offers),
-        barred=shortlist(barred),
+        offers=shortlist(kept.offers, prices),
+        barred=shortlist(barred, prices),
         limits=limits,
         counts=kept.counts,
         notes=known.notes,

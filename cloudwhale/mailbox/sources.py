@@ -23,6 +23,7 @@ from cloudwhale.spi.errors import CloudwhaleError, Denied, StoreUnusable
 
 if TYPE_CHECKING:
     from obstore import GetOptions, ObjectMeta
+    from obstore.store import RetryConfig
 
     from cloudwhale.mailbox.web import Document
 
@@ -56,7 +57,10 @@ class Found:
 class Source:
     """A folder of objects, or one object, by URL; `#sha256=…` behind one says what it must be."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, retry: "RetryConfig" = RETRY) -> None:
+        self._retry = retry
+        self._region = ""
+        """Of its bucket, where that is another one than this process asks by itself."""
         self.url, fragment = urldefrag(url)
         self._said = said_in(fragment)
         self._store: ObjectStore | None = None
@@ -75,7 +79,7 @@ class Source:
     def listed(self) -> Sequence[Found]:
         """Return what there is, sorted; raise NothingThere, Denied, StoreUnusable."""
         try:
-            found = self._web() if urlsplit(self.url).scheme in WEB else self._found()
+            found = self._web() if urlsplit(self.url).scheme in WEB else self._in_its_region()
         except (PermissionDeniedError, UnauthenticatedError) as error:
             raise Denied(
                 f"{self.shown} may not be read from this machine",
@@ -141,6 +145,21 @@ class Source:
         )  # fmt: skip
         return [found]
 
+    def _in_its_region(self) -> list[Found]:
+        """Look where the bucket lies: a store of another region sends us away."""
+        try:
+            return self._found()
+        except BaseError as error:
+            from cloudwhale.mailbox.buckets import ELSEWHERE, region_of
+
+            parts = urlsplit(self.url)
+            if parts.scheme != "s3" or not any(word in str(error) for word in ELSEWHERE):
+                raise
+            self._region = region_of(parts.netloc)
+            if not self._region:
+                raise
+            return self._found()
+
     def _found(self) -> list[Found]:
         for look in (self._below, self._single):
             try:
@@ -152,7 +171,7 @@ class Source:
         return []
 
     def _below(self) -> list[Found]:
-        self._store = _open(self.url)
+        self._store = self._open(self.url)
         # The overload for Arrow tables, which we do not install, has unknown types.
         pages = self._store.list()  # pyright: ignore[reportUnknownMemberType]
         return [self._told(meta["path"], meta) for page in pages for meta in page]
@@ -161,7 +180,7 @@ class Source:
         parent, _, name = self.url.rpartition("/")
         if not name or parent.endswith(":/") or urlsplit(self.url).path.count("/") == 0:
             return []
-        self._store = _open(parent)
+        self._store = self._open(parent)
         name = unquote(name)
         return [self._told(name, self._store.head(name))]
 
@@ -170,6 +189,17 @@ class Source:
         told = sum_of_tag(tag, size) if urlsplit(self.url).scheme != "file" else None
         is_content = told is not None or self._said is not None
         return Found(path, size, tag, self._said or told, is_content)
+
+    def _open(self, url: str) -> ObjectStore:
+        parts = urlsplit(url)
+        if parts.scheme == "file":
+            folder = Path(unquote(parts.path))
+            if not folder.is_dir():
+                raise FileNotFoundError(folder)
+            return LocalStore(folder)
+        if self._region:
+            return from_url(url, region=self._region, retry_config=self._retry)
+        return from_url(url, retry_config=self._retry)
 
     def _silent(self, why: object) -> StoreUnusable:
         return StoreUnusable(f"{self.shown} cannot be fetched: {str(why).splitlines()[0]}")
@@ -180,16 +210,6 @@ def _options(one: Found, at: int, end: int | None) -> "GetOptions":
     if end is not None:
         options["range"] = (at, min(end, at + READ_BYTES))
     return options
-
-
-def _open(url: str) -> ObjectStore:
-    parts = urlsplit(url)
-    if parts.scheme == "file":
-        folder = Path(unquote(parts.path))
-        if not folder.is_dir():
-            raise FileNotFoundError(folder)
-        return LocalStore(folder)
-    return from_url(url, retry_config=RETRY)
 
 
 def _addresses(host: str) -> list[str]:

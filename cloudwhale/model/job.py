@@ -89,6 +89,15 @@ class NotifyRule(Value):
     webhook: str | None = None
 
 
+class Data(Value):
+    """What lies at one of a job's inputs, as its store has said."""
+
+    url: str
+    region: str
+    """Where it lies."""
+    size_bytes: int
+
+
 Market = Literal["auto", "spot", "on-demand", "local"]
 
 PRIORITY_HIGHEST = 100
@@ -121,6 +130,8 @@ class JobSpec(Value):
     retry: RetryRule = RetryRule()
     budget: MicroUsd | None = None
     inputs: tuple[str, ...] = ()
+    data: tuple[Data, ...] = ()
+    """What stores have said of inputs at submit; of those that are not here nobody knows."""
     outputs: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
     """Names as written; `Job.after` holds what they were resolved to."""

@@ -32,6 +32,8 @@ class Offer(Value):
     """Disks and addresses of the machine, per hour, on top of its price."""
     egress_usd_gb: float | None = None
     """Price of a GB that leaves for the internet; None: nobody has said."""
+    egress_near_usd_gb: float | None = None
+    """Price of a GB that leaves for another region of the same provider; None: nobody has said."""
     quota: str = ""
     """What its vCPUs or GPUs count against, `aws/us-east-1/spot/G`; empty: nothing known."""
     quota_units: float = 0.0

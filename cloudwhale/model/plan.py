@@ -7,7 +7,7 @@ from pydantic import Field
 from cloudwhale.model.job import Placement
 from cloudwhale.model.reason import Code, Reason, Refusal
 from cloudwhale.model.rental import Rental
-from cloudwhale.model.units import Instant, MicroUsd, Seconds
+from cloudwhale.model.units import NOTHING, Instant, MicroUsd, Seconds
 from cloudwhale.model.value import Wire
 
 
@@ -144,6 +144,8 @@ class Rent(Wire):
     """Side by side and one after another; who starts first first."""
     cost: MicroUsd | None = None
     """Expected."""
+    moved: MicroUsd = NOTHING
+    """What of it is for bringing the jobs' data there."""
 
 
 class Join(Wire):

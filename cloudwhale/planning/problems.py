@@ -49,14 +49,15 @@ def problem_of(
     runs_s = np.array([stock.runs_s(job) for job in jobs]).reshape(len(jobs), len(stock.kinds))
     keeps = [bool(some) for some in np.atleast_1d(np.isfinite(runs_s).any(axis=0))]
     late_s = np.array([stock.late_s(job) for job in jobs]).reshape(len(jobs), len(stock.kinds))
-    runs_s, late_s = runs_s[:, keeps], late_s[:, keeps]
+    extra_usd = np.array([stock.moved_usd(job) for job in jobs]).reshape(runs_s.shape)
+    runs_s, late_s, extra_usd = runs_s[:, keeps], late_s[:, keeps], extra_usd[:, keeps]
     return RentalProblem(
         jobs=tuple(job.id for job in jobs),
         demands=tuple(demand_of(job.wants, job.spec.nodes) for job in jobs),
         kinds=tuple(kind for kind, kept in zip(stock.kinds, keeps, strict=True) if kept),
         runs_s=runs_s,
         late_s=late_s,
-        extra_usd=np.zeros_like(runs_s),
+        extra_usd=extra_usd,
         done_by_s=tuple(_done_by_s(job, now) for job in jobs),
         start_by_s=tuple(_start_by_s(job, stock, now) for job in jobs),
         horizon_s=LONGEST_LEASE_S,

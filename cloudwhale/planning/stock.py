@@ -7,12 +7,13 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cloudwhale.model.job import Job, JobSpec
+from cloudwhale.model.job import Data, Job, JobSpec
 from cloudwhale.model.node import Device, Node, NodeState
 from cloudwhale.model.offer import Offer
 from cloudwhale.model.units import MICRO_PER_USD, NOTHING, MicroUsd, Seconds
 from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.fit import RULE_FILTERS, suits
+from cloudwhale.planning.gravity import moved_usd, moves, regions_of
 from cloudwhale.planning.inventory import DUST, Free, free_capacity
 from cloudwhale.planning.needs import spec_of
 from cloudwhale.planning.shortlist import hazard_of
@@ -49,7 +50,7 @@ class Option:
     price_usd_h: MicroUsd
     """Disks and addresses included."""
     cost: MicroUsd
-    """Expected, boot and billing minimum included."""
+    """Expected, boot, billing minimum, and bringing its data there included."""
 
 
 class _Asked(NamedTuple):
@@ -93,6 +94,8 @@ class Stock:
             ]
         ).reshape(len(self.kinds), 5)
         self._markets = np.array([k.market for k in self.kinds])
+        self._moved: dict[tuple[Data, ...], Row] = {}
+        """By data: what bringing them to each kind costs."""
 
     def _ruled(self) -> tuple[list[Free], Any]:
         """Return one offer for all that stand under the same rules, and which is whose."""
@@ -214,6 +217,17 @@ class Stock:
             return math.inf
         return 1.0 / speed(spec, device.model)
 
+    def moved_usd(self, job: Job) -> Row:
+        """Return what bringing a job's data to a machine of each kind costs."""
+        import numpy as np
+
+        found = self._moved.get(job.spec.data)
+        if found is None:
+            prices = moves(self.offers, regions_of([job.spec]))
+            each = [moved_usd(job.spec, offer.region, prices) for offer in self.offers]
+            found = self._moved[job.spec.data] = np.array(each, dtype=np.float64)
+        return found
+
     def costs_usd(self, runs_s: Row) -> Row:
         """Return what a machine of each kind costs that is there for one run, boot included."""
         import numpy as np
@@ -228,7 +242,7 @@ class Stock:
         import numpy as np
 
         runs_s = self.runs_s(job)
-        costs = self.costs_usd(runs_s)
+        costs = self.costs_usd(runs_s) + self.moved_usd(job)
         for at in map(int, np.argsort(costs, kind="stable")):
             if math.isinf(runs_s[at]):
                 return

@@ -18,6 +18,7 @@ from cloudwhale.model.units import (
 )
 from cloudwhale.model.world import Account, World
 from cloudwhale.planning import ledger, projects
+from cloudwhale.planning.company import companies
 from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.enough import needed_usd
 from cloudwhale.planning.leasing import (
@@ -77,14 +78,17 @@ def rentals(
 def _by_payer(jobs: Sequence[Job], world: World) -> Sequence[Sequence[Job]]:
     """Return the jobs that may share machines: of one payer, without a budget of their own.
 
+    Processes of different projects may not (`company`).
+
     Those of a project with a budget have machines to themselves: nobody else goes without one
     because that project's money is spent.
     """
-    found: dict[tuple[str, str, str], list[Job]] = {}
+    found: dict[tuple[str, str, str, str], list[Job]] = {}
+    company = companies(jobs)
     for job in jobs:
         alone = "" if job.spec.budget is None else job.id
         project = job.spec.project if job.spec.project in world.budgets else ""
-        found.setdefault((job.run, project, alone), []).append(job)
+        found.setdefault((job.run, project, company[job.id], alone), []).append(job)
     return list(found.values())
 
 
@@ -201,11 +205,14 @@ class _Tendering:
             )
             for seat in choice.seats
         )
-        cost = _micro(kind.cost_usd(used_s))
+        moved_usd = sum(float(self.stock.moved_usd(job)[at]) for job in mine)
+        cost = _micro(kind.cost_usd(used_s) + moved_usd)
         beside = projects.for_new(made, {seat.job: seat.ends_at for seat in seats})
         devices = {seat.job: seat.devices for seat in choice.seats if seat.devices}
         made = made.but(starts_at=starts_at, seats=devices, projects=beside)
-        return p.Rent(rental=made, reason=_why(made, choice), seats=seats, cost=cost)
+        return p.Rent(
+            rental=made, reason=_why(made, choice), seats=seats, cost=cost, moved=_micro(moved_usd)
+        )
 
     def _rental(
         self, offer: Offer, mine: Sequence[Job], used_s: Seconds, name: str

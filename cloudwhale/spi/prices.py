@@ -73,6 +73,8 @@ class Terms(NamedTuple):
     """Which part of the memory jobs can have; firmware and kernel keep the rest."""
     egress_usd_gb: float | None = None
     """Price of a GB that leaves for the internet; None: nobody has said."""
+    egress_near_usd_gb: float | None = None
+    """Price of a GB that leaves for another region of the same provider; None: nobody has said."""
     quota: str = ""
     """The quota that a machine counts against, `aws/us-east-1/spot/G`; empty: none is known."""
     quota_units: float = 0.0

@@ -43,6 +43,13 @@ EGRESS_USD_GB: Mapping[str, float] = {
 }  # fmt: skip
 """EC2 price page, "Data transfer out to the internet", first 10 TB of a month."""
 
+EGRESS_NEAR_USD_GB: Mapping[str, float] = {
+    **{region: 0.02 for region, usd_gb in EGRESS_USD_GB.items() if usd_gb == 0.09},
+    "ap-south-1": 0.086, "ap-northeast-1": 0.09, "ap-northeast-2": 0.08,
+    "ap-southeast-1": 0.09, "ap-southeast-2": 0.098, "sa-east-1": 0.138,
+}  # fmt: skip
+"""The same page, "Data transfer out from Amazon EC2 to other AWS regions"."""
+
 STANDARD = "acdhimrtz"
 """First letters of the families that count against the quota of standard instances."""
 REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-[0-9]")
@@ -78,6 +85,7 @@ class AwsPrices:
             disk_gib=ROOT_GIB - ROOT_KEEPS_GIB,
             memory_share=MEMORY_SHARE,
             egress_usd_gb=EGRESS_USD_GB.get(region),
+            egress_near_usd_gb=EGRESS_NEAR_USD_GB.get(region),
             quota=f"aws/{region}/{market}/{quota_group(shape.type, market)}",
             quota_units=shape.cpu,
         )
