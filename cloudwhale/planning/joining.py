@@ -16,6 +16,7 @@ from cloudwhale.model.rental import Rental, RentalState
 from cloudwhale.model.units import NOTHING, Instant, MicroUsd, Seconds, usd
 from cloudwhale.model.world import World
 from cloudwhale.planning import ledger, projects
+from cloudwhale.planning.company import may_share
 from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.fit import fit
 from cloudwhale.planning.inventory import Free, free_capacity
@@ -120,10 +121,11 @@ def _set_aside(job: Job, there: _Open, runs_s: Seconds, world: World) -> project
 def _may_join(job: Job, there: _Open, world: World) -> bool:
     """Say whether payer and market are the same; who has a budget of its own has nobody beside."""
     spec = job.spec
-    others = (world.jobs.get(name) for name in there.rental.jobs)
-    is_alone = any(one is not None and one.spec.budget is not None for one in others)
+    others = [one for name in there.rental.jobs if (one := world.jobs.get(name)) is not None]
+    is_alone = any(one.spec.budget is not None for one in others)
     is_theirs = job.run == there.rental.payer and spec.budget is None and not is_alone
-    return is_theirs and spec.market in ("auto", there.offer.market)
+    suits = is_theirs and spec.market in ("auto", there.offer.market)
+    return suits and may_share(job, others)
 
 
 class _Purses:

@@ -76,6 +76,29 @@ def test_who_does_not_suit_or_pays_otherwise_does_not_join(fields: dict[str, Any
     assert joined(world(job(**fields))) == []
 
 
+@pytest.mark.parametrize(
+    ("project", "image", "beside", "joins_it"),
+    [
+        ("default", None, None, True),
+        ("default", "net:1", None, True),
+        ("default", None, "net:1", True),
+        ("other", None, None, False),
+        ("other", "net:1", None, False),
+        ("other", None, "net:1", False),
+        ("other", "net:1", "net:1", True),
+    ],
+)
+def test_jobs_of_two_projects_share_a_machine_in_containers_only(
+    project: str, image: str | None, beside: str | None, joins_it: bool
+) -> None:
+    first = FIRST.but(spec=FIRST.spec.but(image=beside))
+    of = world(job(project=project, image=image), first=first)
+    machine = of.nodes[NAME]
+    facts = machine.facts.but(runtimes=("process", "container"))
+    of = replace(of, nodes={**of.nodes, NAME: machine.but(facts=facts)})
+    assert joined(of) == (["j"] if joins_it else [])
+
+
 def test_nobody_joins_a_machine_that_is_not_ready_or_awaits_others() -> None:
     assert joined(world(job(), of=RENTAL.but(state=RentalState.DRAINING))) == []
     assert joined(world(job(), of=RENTAL.but(state=RentalState.BOOTING))) == []
