@@ -108,7 +108,7 @@ def patient(settings: Settings, name: str) -> Patient:
             f"{says}, whose account could be set up", f"Say which: {', '.join(clouds)}."
         )
     named = settings.but(clouds={name: {}, **settings.clouds})
-    return Patient(settings, name, providers(named)[name])
+    return Patient(named, name, providers(named)[name])
 
 
 def _with_mailbox(lines: list[str], line: str) -> list[str]:

@@ -100,7 +100,7 @@ def whom(said: str) -> tuple[str, str]:
     """Return kind and name of whoever is meant; raise SettingsError for none that IAM has."""
     plain = said.rpartition(":")[2] if said.startswith("arn:") else said
     kind, _, name = plain.rpartition("/")
-    kind = kind.partition("/")[0] or "user"
+    kind = kind.partition("/")[0] or ("" if plain != said else "user")
     if kind not in KINDS or not name:
         raise SettingsError(
             f"--allow: {said!r} is no user, role or group of IAM",

@@ -1,5 +1,6 @@
 """What is wanted of an account, one thing at a time: looked at, made where it lacks, seen again."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -11,6 +12,8 @@ from cloudwhale_providers.aws.rows import Found, failed, row
 from cloudwhale_providers.aws.stopping import Pause
 
 REFUSED = frozenset({"403", "AccessDenied", "AccessDeniedException", "UnauthorizedOperation"})
+PERMISSION = re.compile(r"([a-z0-9]+:[A-Z][A-Za-z]+) in ")
+"""So begins what a call of AWS was refused with."""
 LOOKS_S: tuple[Seconds, ...] = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 8.0, 8.0)
 """Waits before looks at what was just made: what IAM says is seen everywhere after seconds.
 
@@ -89,7 +92,7 @@ class Round:
 
 def refused(error: CloudwhaleError) -> Found:
     """Return a row's words for what AWS refuses, with the permission that is missing."""
-    if code_of(error) not in REFUSED:
+    asked = PERMISSION.match(error.says)
+    if code_of(error) not in REFUSED or asked is None:
         return failed(error)
-    permission = error.says.partition(" in ")[0]
-    return failed(error, f"Allow {permission} to whoever sets the account up; then run this again.")
+    return failed(error, f"Allow {asked[1]} to whoever sets the account up; then run this again.")
