@@ -77,7 +77,7 @@ s3: {delay: 100ms, mib_s: 2}
 throttle: 0.1
 quota: {L-3819A6DF: 8}
 unseen: 3s
-account: {spot_role: no}
+account: {spot_role: no, policies: strict}
 seed: 7
 """,
     )
@@ -95,6 +95,7 @@ seed: 7
         quotas={"L-3819A6DF": 8.0},
         unseen_s=3.0,
         spot_role=False,
+        strict_policies=True,
         seed=7,
     )  # fmt: skip
 
@@ -135,6 +136,7 @@ def test_short_forms_mean_the_usual(tmp_path: Path) -> None:
         ("throttle: 1\n", "1:11", "'1' is not possible"),
         ("quota: {gpus: 3}\n", "1:8", "has gpus, which is no quota code"),
         ("quota: 8\n", "1:8", "is no table"),
+        ("account: {policies: some}\n", "1:21", "'some' is not possible"),
         ("account: {image: maybe}\n", "1:18", "'maybe' is not possible"),
         ("- speed\n", "1:1", "script: this list is no table"),
         ("a: [\n", "2:1", "this is not YAML"),
