@@ -68,6 +68,16 @@ class Fleet:
             case _:
                 return []
 
+    def named_in(self, event: e.Event) -> Rental | None:
+        """Return the machine that an event is of, as it is after it; None: of none of ours."""
+        match event:
+            case e.RentalChanged(rental=rental):
+                return self.rentals.get(rental.id)
+            case e.Noted(subject=name):
+                return self.rentals.get(name)
+            case _:
+                return None
+
     def ended(self, job: Job, at: Instant) -> list[Said]:
         """Take in how a job has ended; return what its machine is kept for, if it is."""
         rental = None if job.placement is None else self.rentals.get(job.placement.node)

@@ -13,6 +13,7 @@ from cloudwhale.cli.bringing import RESULTS, Bringing, folders_of
 from cloudwhale.cli.exits import Bug
 from cloudwhale.cli.fleet import Fleet
 from cloudwhale.cli.interrupts import Interrupts
+from cloudwhale.cli.tries import Tries
 from cloudwhale.cli.view import View
 from cloudwhale.control.desk import Desk
 from cloudwhale.model import event as e
@@ -138,6 +139,7 @@ class Follower:
         self._held = host.holds
         self._trouble: str = ""
         self._box = box_watch(desk.settings, desk.clock)
+        self._tries = Tries()
 
     @property
     def jobs(self) -> list[Job]:
@@ -179,8 +181,10 @@ class Follower:
         self._read_logs(now)
         gone = self._box.trouble()
         self._tell(gone or trouble or self._unread or self._host.trouble)
-        for slow in self._scene.fleet.long_phases(now):
-            self._view.rented(slow)
+        for one in (*self._tries.over(now), *self._scene.fleet.long_phases(now)):
+            self._view.rented(one)
+        for job, event in self._tries.waits():
+            self._view.told(job, event)
         lid = self._scene.fleet.lid(now)
         for said in (*([lid] if lid else []), *self._scene.bringing.news(now)):
             self._view.say(said)
@@ -201,11 +205,16 @@ class Follower:
                 elif isinstance(event, e.Noted) and event.subject in self._scene.jobs:
                     self._view.noted(self._scene.jobs[event.subject], event)
                 else:
-                    for said in self._scene.fleet.take(event):
-                        self._view.rented(said)
+                    self._tell_of_machines(event)
                 self._scene.seen = item.seq
             if not told:
                 return
+
+    def _tell_of_machines(self, event: e.Event) -> None:
+        fleet = self._scene.fleet
+        said = fleet.take(event)
+        for one in self._tries.machine(event, fleet.named_in(event), said):
+            self._view.rented(one)
 
     def _happened(self, event: e.OfJob) -> None:
         before = self._scene.jobs[event.job]
@@ -217,7 +226,8 @@ class Follower:
             self._close_reader(before)
         elif isinstance(event, e.Placed):
             self._open_reader(job)
-        self._view.told(job, event)
+        if not self._tries.holds(job, event):
+            self._view.told(job, event)
         if job.ended:
             self._scene.bringing.ended(job)
             for said in self._scene.fleet.ended(job, event.at):

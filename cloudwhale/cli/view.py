@@ -8,6 +8,7 @@ from cloudwhale.model import event as e
 from cloudwhale.model.job import Job
 from cloudwhale.model.units import Instant
 from cloudwhale.reporting.figures import clock_time
+from cloudwhale.reporting.rented import cut
 from cloudwhale.reporting.sentences import headline, reason_of
 from cloudwhale.reporting.sheet import clean
 
@@ -113,4 +114,4 @@ def sentence(job: Job, event: e.OfJob) -> str | None:
     reason = reason_of(event)
     if reason is None or not isinstance(event, _WITH_REASON):
         return clean(said)
-    return clean(f"{said}: {reason.says} [{reason.code}]")
+    return clean(f"{said}: {cut(reason.says)} [{reason.code}]")

@@ -146,7 +146,15 @@ def noted_words(event: e.Noted) -> str | None:
     """Say what is worth knowing of a machine; None for what its state tells."""
     reason = event.reason
     says = reason.says.removeprefix(f"{event.subject} ")  # who is told of it stands before it
-    return None if reason.code in TOLD_BY_ITS_STATE else f"{says} [{reason.code}]"
+    return None if reason.code in TOLD_BY_ITS_STATE else f"{cut(says)} [{reason.code}]"
+
+
+WORDS_MOST = 300  # clouds say the same of each zone; `explain` has all of it
+
+
+def cut(says: str) -> str:
+    """Return a sentence, or its beginning where it is a long one."""
+    return says if len(says) <= WORDS_MOST else f"{says[: WORDS_MOST - 1]}…"
 
 
 def lid_words(rentals: Iterable[Rental], now: Instant) -> str:
