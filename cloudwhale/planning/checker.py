@@ -7,7 +7,13 @@ from cloudwhale.model import plan as p
 from cloudwhale.model.job import Job
 from cloudwhale.model.node import Node
 from cloudwhale.model.world import World
-from cloudwhale.planning import checker_homes, checker_money, checker_projects, checker_waits
+from cloudwhale.planning import (
+    checker_company,
+    checker_homes,
+    checker_money,
+    checker_projects,
+    checker_waits,
+)
 from cloudwhale.planning.fault import Fault
 from cloudwhale.planning.fault import Rule as Rule
 from cloudwhale.planning.rules import Rules
@@ -271,4 +277,5 @@ RULES: tuple[Rule, ...] = (
     *checker_money.RULES,
     *checker_projects.RULES,
     *checker_homes.RULES,
+    *checker_company.RULES,
 )

@@ -190,7 +190,7 @@ def tries_of(rented: Rented, *, inside: bool) -> list[str]:
         path = agent.folder(job).path
         tries += [f"cat {path}/{one}" for one in ("order.json", "work/work-file", "log/000001")]
         tries += [f"ls {path}/work", f"touch {path}/control"]
-    tries += [f"ls {rented.docker.folder}/root/containers", "mknod mine b 8 0"]
+    tries += [f"ls {rented.docker.folder / 'root' / 'containers'}", "mknod mine b 8 0"]
     tries += ["chroot / true", "mount -t tmpfs none /mnt", "ping -c 1 -W 1 127.0.0.1"]
     if not inside:
         tries += [f"ls {node}", f"ls {agent.attempts}", f"touch {node}/x"]

@@ -27,7 +27,7 @@ Look = Callable[[Root], tuple[str, ...]]
 
 def shut_devices(root: Root) -> tuple[str, ...]:
     """Return the GPU files that a container can no longer open; none when it cannot be told."""
-    devices = _devices(Path(f"/proc/{root.job}/root/dev"))
+    devices = _devices(Path(f"/proc/{root.job}/root", "dev"))
     procs = _procs(root)
     if not devices or procs is None:
         return ()
