@@ -38,3 +38,27 @@ def test_a_payer_s_machines_are_told_those_that_are_back_too(store: Store) -> No
     assert [one.state for one in store.rentals("r")] == [RentalState.RETURNED, RentalState.RESERVED]
     assert [one.id for one in store.rentals()] == ["m-2", "m-3"]
     assert store.rentals("nobody") == []
+
+
+def test_what_a_machine_tells_of_its_boot_is_kept_with_it_once(store: Store) -> None:
+    store.append([e.RunOpened(at=0.0, run=a_run("r", budget=MicroUsd(100)))])
+    made = rental("m-1", "r")
+    rented(store, made)
+    requested = made.but(state=RentalState.REQUESTED, requested_at=2.0)
+    booting = requested.but(state=RentalState.BOOTING)
+    store.append([e.RentalChanged(at=2.0, rental=one) for one in (requested, booting)])
+    begun = e.BootTold(
+        at=3.0, rental="m-1", number=1, phase="docker", state="begun", since=2.5, says="apt"
+    )
+    done = begun.but(at=9.0, number=2, state="done", since=8.0, took_s=5.5)
+    for events in ([begun], [begun, done], [done]):
+        store.append(events)
+    (kept,) = store.rentals("r")
+    assert kept == store.world(10.0).rentals["m-1"]
+    assert (kept.boot.read, kept.boot.phase, kept.boot.state) == (2, "docker", "done")
+    assert kept.boot.took_s == {"docker": 5.5}
+    store.append([e.RentalChanged(at=12.0, rental=booting.but(state=RentalState.READY))])
+    store.append([done.but(at=13.0, number=3, state="failed")])
+    (ready,) = store.rentals("r")
+    assert ready.boot == kept.boot, "who moves it on need not know; who is ready has booted"
+    assert [told.event.kind for told in store.events("m-1")].count("boot-told") == 5
