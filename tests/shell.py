@@ -144,13 +144,13 @@ def _kill(process: psutil.Process) -> None:
 class Terminal:
     """A command on a terminal of its own: what it shows, and keys for it."""
 
-    def __init__(self, shell: Shell, *words: str) -> None:
+    def __init__(self, shell: Shell, *words: str, command: Sequence[str] = COMMAND) -> None:
         try:
             self._master, slave = pty.openpty()
         except OSError as error:
             pytest.skip(f"this host gives no pseudo-terminal: {error}")
         self.process = subprocess.Popen(
-            [*COMMAND, *words], cwd=shell.folder, env=shell.environment,
+            [*command, *words], cwd=shell.folder, env=shell.environment,
             stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
             # So that Ctrl-C typed here becomes a signal there.
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
@@ -161,6 +161,11 @@ class Terminal:
     def shows(self, text: str) -> None:
         """Wait until the screen has shown a text."""
         until(f"{text!r} to be shown in {self.shown[-2000:]!r}", lambda: self._read(text))
+
+    def now(self) -> str:
+        """Return all that the screen has shown until now."""
+        self._read("")
+        return self.shown
 
     def press(self, keys: str) -> None:
         """Type something."""

@@ -146,6 +146,12 @@ def has_role(arn: str) -> bool:
     return any(role.arn == arn for role in _iam().roles.values())
 
 
+def policies_of(role: str) -> tuple[str, ...]:
+    """Return the policies that somebody has put into a role, as their texts."""
+    found = next((one for one in _iam().roles.values() if one.name == role), None)
+    return () if found is None else tuple(str(text) for text in found.policies.values())
+
+
 def has_spot_role() -> bool:
     """Say whether spot machines may be asked for."""
     return any(role.name == SPOT_ROLE for role in _iam().roles.values())
