@@ -6,6 +6,7 @@ import tomllib
 from pathlib import Path
 
 from cloudwhale.settings import Settings
+from cloudwhale_providers.aws.policies import NAMES
 from cloudwhale_providers.aws.settings import WANTED, AwsSettings, read
 
 HOUSE = Path(__file__).parents[2]
@@ -40,9 +41,16 @@ def test_roles_are_called_as_the_policies_call_them() -> None:
 
 def test_the_files_that_commands_name_are_there() -> None:
     named = set(re.findall(r"file://filled/([a-z-]+\.json)", PAGE))
-    there = {file.name for file in (HOUSE / "infra" / "aws").glob("*.json")}
-    assert named == there
+    assert named == {f"{name}.json" for name in NAMES}
     assert "infra/aws/*.json" in PAGE
+
+
+def test_every_file_for_an_account_is_told_of() -> None:
+    told = (HOUSE / "infra" / "README.md").read_text(encoding="utf-8")
+    there = [file.name for file in (HOUSE / "infra" / "aws").glob("*.json")]
+    assert [name for name in there if f"`aws/{name}`" not in told] == []
+    for path in re.findall(r"\]\((\.\./[^)#]+)", PAGE):
+        assert (HOUSE / "docs" / path).exists(), path
 
 
 def test_commands_can_be_given_to_a_shell() -> None:
