@@ -1,6 +1,7 @@
 """The end of a first boot: an agent that watches, or a machine that goes."""
 
 import io
+import re
 import shutil
 import tarfile
 from collections.abc import Iterator
@@ -8,7 +9,9 @@ from pathlib import Path
 
 import pytest
 from boot_stand_ins import has_docker
-from first_boots import NODE, Machine, a_machine, bundle
+from first_boots import BOOT, NODE, Machine, a_machine, bundle
+
+from cloudwhale_providers.aws.user_data import user_data
 
 
 @pytest.fixture
@@ -93,3 +96,13 @@ def test_phases_that_an_image_has_no_use_for_are_said_to_be_done(machine: Machin
     booted = machine.first("agent", gpus=1)
     assert booted.says("driver") == "this image has no use for it"
     assert list(booted.phases) == ["bundle", "driver", "docker", "toolkit", "gpus", "agent"]
+
+
+def test_the_page_on_first_boots_names_each_phase_with_its_limit() -> None:
+    page = (BOOT.parents[2] / "docs/first-boot.md").read_text()
+    said = dict(re.findall(r"(?m)^\| `(\w+)` \| (\d+) s \|", page))
+    (line,) = re.findall(r"(?m)^for one in (.*); do$", (BOOT / "first.sh").read_text())
+    kept = dict(one.split(":") for one in line.split())
+    text = user_data("s3://bucket/lab", "eu-west-1", "bundles/b")
+    before = dict(reversed(re.findall(r"(?m)^ *try (\w+) (\d+) ", text)))  # the first of each
+    assert said == before | kept
