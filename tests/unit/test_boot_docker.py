@@ -36,6 +36,7 @@ def test_docker_of_an_image_stays_and_loses_no_gpus_to_a_reload(machine: Machine
 
 
 def test_without_docker_the_distributions_is_installed(machine: Machine) -> None:
+    machine.package("apparmor")
     machine.package("docker.io", docker=VERSION, dockerd="exit 0")
     assert machine.first("docker").says("docker") == "the distribution's Docker 28.3.1"
     assert not (machine.root / "etc/docker/daemon.json").exists()  # no GPUs: as it comes
@@ -124,21 +125,21 @@ def test_nvidias_packages_out_of_reach_are_named(machine: Machine) -> None:
 
 
 def a_repository(folder: Path, **programs: str) -> Path:
-    """Make a package source of this host: packages with one program each."""
+    """Make a package source of this host: packages by the name of their one program."""
     folder.mkdir()
     entries: list[str] = []
-    for name, does in programs.items():
+    for program, name in programs.items():
         package = folder / "tree" / name
         (package / "DEBIAN").mkdir(parents=True)
         control = (
-            f"Package: {name.replace('_', '.')}\nVersion: 1.0\nArchitecture: all\n"
+            f"Package: {name}\nVersion: 1.0\nArchitecture: all\n"
             f"Maintainer: nobody <nobody@example.org>\nDescription: a stand-in\n"
         )
         (package / "DEBIAN/control").write_text(control)
-        program = package / "usr/bin/dockerd"
-        program.parent.mkdir(parents=True)
-        program.write_text(f"#!/bin/sh\n{does}\n")
-        program.chmod(0o755)
+        path = package / "usr/bin" / program
+        path.parent.mkdir(parents=True)
+        path.write_text("#!/bin/sh\n")
+        path.chmod(0o755)
         file = folder / f"{name}.deb"
         words = ["dpkg-deb", "--build", "--root-owner-group", str(package), str(file)]
         subprocess.run(words, check=True, capture_output=True)
@@ -154,7 +155,9 @@ def a_repository(folder: Path, **programs: str) -> Path:
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root for dpkg")
 @pytest.mark.skipif(shutil.which("dpkg-deb") is None, reason="needs dpkg")
 def test_packages_really_are_installed_from_a_source_that_is_there(machine: Machine) -> None:
-    source = a_repository(machine.folder / "source", docker_io="echo installed")
+    source = a_repository(
+        machine.folder / "source", dockerd="docker.io", apparmor_parser="apparmor"
+    )
     for folder in ("var/lib/dpkg/info", "var/lib/dpkg/updates", "var/lib/apt/lists/partial",
                    "var/cache/apt/archives/partial", "etc/apt", "var/log/apt"):  # fmt: skip
         (machine.root / folder).mkdir(parents=True, exist_ok=True)
@@ -177,4 +180,5 @@ def test_packages_really_are_installed_from_a_source_that_is_there(machine: Mach
     machine.fake("docker", VERSION)
     booted = machine.first("docker")
     assert booted.says("docker") == "the distribution's Docker 28.3.1", booted.console
-    assert "Status: install ok installed" in (machine.root / "var/lib/dpkg/status").read_text()
+    status = (machine.root / "var/lib/dpkg/status").read_text()
+    assert status.count("Status: install ok installed") == 2

@@ -1,5 +1,6 @@
 """The real user data run on this host among stand-ins: from nothing to an agent, or to an end."""
 
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -173,6 +174,7 @@ def test_a_machine_that_starts_again_with_an_agent_stays(machine: Machine) -> No
 def test_every_script_of_a_machine_is_clean_to_the_shells_critic(tmp_path: Path) -> None:
     critic = shutil.which("shellcheck")
     if critic is None:
+        assert not os.environ.get("CI"), "CI must look at every script"
         pytest.skip("needs shellcheck")
     script = tmp_path / "user-data.sh"
     script.write_text(user_data("s3://bucket/lab", "eu-west-1", f"bundles/{'0f' * 32}.tar.gz"))

@@ -16,7 +16,7 @@ whose="the image's"
 if ! has dockerd; then
     need_room "$ROOM_MB" / Docker
     whose="the distribution's"
-    install docker.io
+    install docker.io apparmor  # a kernel with AppArmor runs no container without its parser
 elif [ -n "$changed" ] && docker_answers; then
     restart_docker
 fi
