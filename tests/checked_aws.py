@@ -84,6 +84,7 @@ def rows_of(
     options = read({**GOOD, **changed})
     account = Account(calls, "whale-1", options, SystemClock())
     told = {"AWS_REGION": REGION} if environment is None else environment
+    told = {"AWS_ACCESS_KEY_ID": "testing", **told}
     return Checks(account, mailbox, lambda now: offers, told).rows()
 
 

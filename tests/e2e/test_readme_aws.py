@@ -62,7 +62,7 @@ def test_the_section_is_a_handful_of_commands_and_each_is_known() -> None:
 def cloud(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Shell]:
     """Give a shell of somebody who has an account: nothing is said but its credentials."""
     if request.param == "boots":
-        image_here(tmp_path / "probe")
+        image_here(tmp_path)
     shell = Shell(tmp_path, settings={"CLOUDWHALE_SANDBOX_MACHINES": request.param})
     folder = tmp_path / "cloud"
     box = shell.start("sandbox", "serve", "--folder", str(folder))

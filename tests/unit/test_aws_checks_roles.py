@@ -4,6 +4,7 @@ import pytest
 from checked_aws import row, rows_of
 from scripted_aws import ACCOUNT, ScriptedAws, refusal, said
 
+from cloudwhale_providers.aws import checks_bucket
 from cloudwhale_providers.aws.clients import Clients
 
 # -- roles -----------------------------------------------------------------------------------
@@ -65,6 +66,26 @@ def test_roles_that_may_not_be_seen_may_be_there(aws: ScriptedAws, calls: Client
 
 
 # -- bucket ----------------------------------------------------------------------------------
+
+
+def test_credentials_of_a_profile_are_not_found_by_the_mailboxs_client() -> None:
+    found = checks_bucket.credentials(f"arn:aws:iam::{ACCOUNT}:user/ann", {"AWS_REGION": "x"})
+    assert found is not None and found.state == "failed"
+    assert "export-credentials --format env" in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("arn", "told"),
+    [
+        ("user/ann", {"AWS_ACCESS_KEY_ID": "dummy"}),
+        ("assumed-role/lab/session", {"AWS_WEB_IDENTITY_TOKEN_FILE": "/var/token"}),
+        ("assumed-role/lab/i-0123456789abcdef0", {}),
+    ],
+)
+def test_credentials_of_the_environment_or_the_machine_are_found(
+    arn: str, told: dict[str, str]
+) -> None:
+    assert checks_bucket.credentials(f"arn:aws:sts::{ACCOUNT}:{arn}", told) is None
 
 
 def test_a_bucket_that_is_not_there_has_its_command(aws: ScriptedAws, calls: Clients) -> None:

@@ -84,6 +84,9 @@ class Checks:
         rows = [row("credentials", who)]
         if clock is not None:
             rows.append(row("clock", clock))
+        unfound = checks_bucket.credentials(str(answer["Arn"]), self._environment)
+        if unfound is not None:
+            rows.append(row("mailbox's credentials", unfound))
         with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
             once = self._once(pool, str(answer["Account"]))
             rows += self._in_regions(pool)

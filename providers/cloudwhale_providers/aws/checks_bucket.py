@@ -18,6 +18,11 @@ ABSENT = frozenset({"404", "NoSuchBucket"})
 EXISTS = frozenset({"PreconditionFailed", "412", "ConditionalRequestConflict"})
 REGION_WORDS = ("AWS_REGION", "AWS_DEFAULT_REGION")
 """Where the mailbox's client reads its region; the first that is set holds."""
+CREDENTIAL_WORDS = (
+    "AWS_ACCESS_KEY_ID", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+)  # fmt: skip
+"""Where it finds credentials (object_store, AmazonS3Builder)."""
 
 
 class Bucket(NamedTuple):
@@ -147,6 +152,21 @@ def _is_refused(calls: Calls, region: str, words: Mapping[str, object]) -> bool 
     except CloudwhaleError as error:
         return True if code_of(error) in EXISTS else failed(error)
     return False
+
+
+def credentials(arn: str, told: Mapping[str, str]) -> Found | None:
+    """Return that the mailbox's client finds no credentials; None: it does, or may.
+
+    It reads the environment, else asks the machine that it runs on, and knows no file of `~/.aws`.
+    `arn`: who we are; a machine's own role is taken under the name of its instance.
+    """
+    if any(told.get(name) for name in CREDENTIAL_WORDS) or "/i-" in arn:
+        return None
+    return Found(
+        "failed",
+        "the mailbox's client reads the environment, and there are no credentials",
+        '`eval "$(aws configure export-credentials --format env)"` puts those of a profile there.',
+    )
 
 
 def environment() -> Mapping[str, str]:
