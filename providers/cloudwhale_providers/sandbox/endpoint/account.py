@@ -147,9 +147,9 @@ def has_role(arn: str) -> bool:
 
 
 def policies_of(role: str) -> tuple[str, ...]:
-    """Return the policies that somebody has put into a role, as their texts."""
-    found = next((one for one in _iam().roles.values() if one.name == role), None)
-    return () if found is None else tuple(str(text) for text in found.policies.values())
+    """Return the policies that somebody has put into a role, as their texts; for any thread."""
+    found = next((one for one in list(_iam().roles.values()) if one.name == role), None)
+    return () if found is None else tuple(map(str, list(found.policies.values())))
 
 
 def has_spot_role() -> bool:

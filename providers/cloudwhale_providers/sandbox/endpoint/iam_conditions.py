@@ -141,10 +141,29 @@ def plain(text: str) -> str:
     return text.replace(STAR, "*").replace(MARK, "?")
 
 
+def source(pattern: str, one: str = ".") -> str:
+    """Return a pattern as a regular expression; `one`: what a `?` is, and a `*` many of."""
+    pieces = {"*": f"{one}*", "?": one}
+    return "".join(pieces.get(letter) or re.escape(plain(letter)) for letter in pattern)
+
+
+def arn_source(pattern: str) -> str:
+    """Return the same for a name of AWS: only in the last of its six parts a star takes colons."""
+    if pattern == "*":
+        return ".*"
+    *parts, last = pattern.split(":", 5)
+    ends = source(last) if len(parts) == 5 else source(last, "[^:]")
+    return ":".join([*(source(part, "[^:]") for part in parts), ends])
+
+
 @lru_cache(maxsize=4096)
 def _pattern(text: str) -> re.Pattern[str]:
-    pieces = {"*": ".*", "?": "."}
-    return re.compile("".join(pieces.get(one) or re.escape(plain(one)) for one in text), re.DOTALL)
+    return re.compile(source(text), re.DOTALL)
+
+
+@lru_cache(maxsize=4096)
+def _arn_pattern(text: str) -> re.Pattern[str]:
+    return re.compile(arn_source(text), re.DOTALL)
 
 
 def like(said: str, pattern: str) -> bool:
@@ -154,10 +173,7 @@ def like(said: str, pattern: str) -> bool:
 
 def arn_like(said: str, pattern: str) -> bool:
     """Say whether a name of AWS is like a pattern, each of its six parts by itself."""
-    if pattern == "*":
-        return True
-    parts, wanted = said.split(":", 5), pattern.split(":", 5)
-    return len(parts) == len(wanted) and all(map(like, parts, wanted))
+    return _arn_pattern(pattern).fullmatch(said) is not None
 
 
 def _equal(said: str, wanted: str) -> bool:

@@ -61,7 +61,6 @@ class Permits:
             self.heard(caller.role, need, is_allowed)
         return is_allowed
 
-
     def _known(self, caller: Caller) -> Policy:
         """Return all that a policy says of somebody."""
         own = self._policies[caller.role]
