@@ -1,6 +1,7 @@
 """Random worlds, traces and faults through the simulator: what must hold whatever happens."""
 
 import random
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -14,11 +15,13 @@ from cloudwhale.control.controller import Chosen
 from cloudwhale.model import event as e
 from cloudwhale.model.job import ENDED, CheckpointRule, GpuRequest, JobState, RetryRule
 from cloudwhale.model.node import Node
+from cloudwhale.model.rental import Boot
 from cloudwhale.model.units import micro_usd
 from cloudwhale.model.world import World
 from cloudwhale.planning.planner import Policies, plan
 from cloudwhale.planning.stirring import stir
 from cloudwhale.simulation import faults as f
+from cloudwhale.simulation.booting import PHASES, BootPlan
 from cloudwhale.simulation.cloud import Shelf
 from cloudwhale.simulation.engine import Engine
 from cloudwhale.simulation.executing import Physics
@@ -93,29 +96,61 @@ def test_no_device_is_ever_given_away_more_than_once_and_the_same_seed_is_the_sa
     assert play(setting, chosen).digest == played.digest
 
 
-@settings(deadline=None, max_examples=8)
-@given(SEEDS)
-def test_a_round_that_is_skipped_would_have_planned_nothing(seed: int) -> None:
-    skipped: list[World] = []
+def watched_in(
+    setting: Setting, chosen: Chosen, look: Callable[[Sequence[e.Event], World, Policies], None]
+) -> int:
+    """Play; look at each change that stirs nobody. Return how many there were."""
+    skipped = 0
 
     def watched(events: list[e.Event], world: World, policies: Policies) -> bool:
+        nonlocal skipped
         stirred = stir(events, world, policies)
         if not stirred:
-            skipped.append(world)
-            steps = plan(world, policies).steps
-            due_by_time = [one for one in steps if one.kind in ("late", "declare-lost", "clear")]
-            assert len(steps) == len(due_by_time), (events, steps)
+            skipped += 1
+            look(events, world, policies)
         return stirred
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(controller, "stir", watched)
-        play(replace(setting_of(seed), faults=()), a_chosen_of(seed))
-    assert skipped, "an order that was posted stirs nobody"
+        play(setting, chosen)
+    return skipped
+
+
+def plans_nothing(events: Sequence[e.Event], world: World, policies: Policies) -> None:
+    steps = plan(world, policies).steps
+    due_by_time = [one for one in steps if one.kind in ("late", "declare-lost", "clear")]
+    assert len(steps) == len(due_by_time), (events, steps)
 
 
 @settings(deadline=None, max_examples=8)
 @given(SEEDS)
-def test_what_is_rented_is_given_back_and_paid_as_it_was_billed(seed: int) -> None:
+def test_a_round_that_is_skipped_would_have_planned_nothing(seed: int) -> None:
+    many = watched_in(replace(setting_of(seed), faults=()), a_chosen_of(seed), plans_nothing)
+    assert many, "an order that was posted stirs nobody"
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_boot_that_goes_on_changes_no_plan(seed: int) -> None:
+    seen: set[str] = set()
+
+    def same(events: Sequence[e.Event], world: World, policies: Policies) -> None:
+        seen.update(event.phase for event in events if isinstance(event, e.BootTold))
+        bare = {name: rental.but(boot=Boot()) for name, rental in world.rentals.items()}
+        kinds = [
+            [step.kind for step in plan(of, policies).steps]
+            for of in (world, replace(world, rentals=bare))
+        ]
+        assert kinds[0] == kinds[1], events
+
+    watched_in(replace(rented_setting_of(seed, BootPlan()), faults=()), RENTS, same)
+    assert seen == dict(PHASES).keys()
+
+
+RENTS = Chosen(RENTING, order="priority", score="best-fit", wait="never", rent="one-each")
+
+
+def rented_setting_of(seed: int, boot: BootPlan | None) -> Setting:
+    """Make a setting in which everything is rented for, and something goes wrong."""
     dice = random.Random(f"rented-{seed}")
     arrivals = [
         replace(one, spec=one.spec.but(resources=one.spec.resources.but(cpu=6.0, gpu=GpuRequest())))
@@ -128,13 +163,29 @@ def test_what_is_rented_is_given_back_and_paid_as_it_was_billed(seed: int) -> No
         f.PriceMoved(dice.uniform(0, 2000), dice.uniform(0.5, 2.0)),
         f.ControllerRestarted(dice.uniform(0, 2000), dice.uniform(0, 300)),
     ]
-    clouds = [Offered("cloud", [Shelf(an_offer(), capacity=dice.choice((1, 3, None)))], seed)]
-    setting = Setting(
-        [a_machine("n1", 0)], arrivals, clouds=clouds, faults=faults, budget=micro_usd(30)
-    )
-    engine = Engine(
-        setting, Chosen(RENTING, order="priority", score="best-fit", wait="never", rent="one-each")
-    )
+    shelves = [Shelf(an_offer(), capacity=dice.choice((1, 3, None)), boot=boot)]
+    if boot is not None and (boot.fails_in or boot.hangs_in):
+        dear = micro_usd("3.7")
+        sound = an_offer("sound", type="s1.x", price_usd_h=dear, cap_usd_h=dear)
+        shelves.append(Shelf(sound, boot=BootPlan()))
+    return Setting(
+        [a_machine("n1", 0)], arrivals, clouds=[Offered("cloud", shelves, seed)], faults=faults,
+        budget=micro_usd(30),
+    )  # fmt: skip
+
+
+BOOT_PLANS = st.sampled_from(
+    [None, BootPlan(), BootPlan(fails_in="docker"), BootPlan(hangs_in="gpus")]
+)
+
+
+@settings(deadline=None, max_examples=10)
+@given(SEEDS, BOOT_PLANS)
+def test_what_is_rented_is_given_back_and_paid_as_it_was_billed(
+    seed: int, boot: BootPlan | None
+) -> None:
+    setting = rented_setting_of(seed, boot)
+    engine = Engine(setting, RENTS)
     engine.play()
     assert all(job.ended for job in engine.store.jobs(JobQuery()))
     cloud = engine.clouds["cloud"]
