@@ -22,6 +22,15 @@ SIX = ("fd00:ec2::254", "fd20:ce::254")
 "Query the metadata server"."""
 TABLE = "cloudwhale"
 NOT_IN_PATH = ("/usr/sbin", "/sbin")  # a service's PATH may lack them
+PARTED = f"""table bridge {TABLE}
+delete table bridge {TABLE}
+table bridge {TABLE} {{
+  chain forward {{
+    type filter hook forward priority 0
+    drop
+  }}
+}}
+"""
 ANSWERS_WITHIN_S: Seconds = 20.0
 LOCK_S = "5"  # Docker may be writing its own rules just now
 INTERFACES_WITH_IPV6 = Path("/proc/net/if_inet6")
@@ -45,6 +54,17 @@ def block_metadata(first_user: int, last_user: int) -> str:
     if refused and not refused[-1]:
         return ""
     return f"jobs can reach the metadata service: {'; '.join(refused)}"
+
+
+def part_containers() -> str:
+    """Keep containers from one another's ports; say why that cannot be done, empty: it is done.
+
+    What goes from one port of a bridge to another is dropped; what goes out, or to this machine,
+    is not. Who must talk, a gang, is in the host's network.
+    """
+    nft = _program("nft")
+    refused = "there is no nft here" if nft is None else _run([nft, "-f", "-"], PARTED)
+    return f"containers here reach one another's ports: {refused}" if refused else ""
 
 
 def _six(program: str | None, first_user: int, last_user: int) -> str:

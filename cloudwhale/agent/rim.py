@@ -21,6 +21,7 @@ from cloudwhale.agent.launching import NORMAL, Sizes
 from cloudwhale.agent.leases import keep_lease
 from cloudwhale.agent.logs import LogThread, flush_s
 from cloudwhale.agent.looking import Looking
+from cloudwhale.agent.metadata import part_containers
 from cloudwhale.agent.noticing import Noticing
 from cloudwhale.agent.onward import onward
 from cloudwhale.agent.orders import OrderReader, Stands, Told
@@ -294,7 +295,7 @@ class Rim:
 
     def _keep_apart(self) -> None:
         """Keep jobs from one another and from the metadata service; say what cannot be done."""
-        says = apart(self._place)
+        says = apart(self._place) or part_containers()
         if says:
             self._tell(seen.Noted(Code.CANNOT_ACT, says))
 

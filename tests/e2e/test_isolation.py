@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 from dockerd import IMAGE, PREFIX, CannotStart, Dockerd, _not_here, cleaned, lacks
-from live_agent import LiveAgent, a_start, until
+from live_agent import LiveAgent, a_start, a_stop, until
 from lone_machine import BRIDGE_SIX, CREDENTIALS, FOUR, SIX, LoneMachine, asking, lone_machine
 
 from cloudwhale.agent.users import FIRST_ID, IDS, user_of
@@ -167,6 +167,31 @@ def test_nftables_alone_is_enough_whatever_becomes_of_dockers_rules(rented: Rent
     rented.docker.start("--ipv6", f"--fixed-cidr-v6={BRIDGE_SIX}", quiet=False)
     assert FOUR not in rented.network.run("iptables", "-S")
     assert tried_in_vain(rented.asks("nft"))
+
+
+@pytest.mark.skipif(shutil.which("nft") is None, reason="needs nft")
+def test_no_container_reaches_a_port_of_another(rented: Rented) -> None:
+    agent = rented.agent
+    serves = "hostname -i; while :; do echo 'a word' | nc -l -p 4000; done"
+    agent.post(a_start("serves", serves, image=IMAGE))
+    agent.wait_for_output(b".", "serves")
+    address = agent.output("serves").decode().split()[0]
+    asks = f"nc -w 2 {address} 4000 </dev/null; echo asked"
+    rented.network.run("nft", "delete table bridge cloudwhale")
+    agent.post(a_start("open", asks, image=IMAGE))
+    agent.ended("open")
+    assert agent.log("open") == b"a word\nasked\n"
+    told = rented.network.run(
+        sys.executable,
+        "-c",
+        "from cloudwhale.agent.metadata import part_containers as p; print(p())",
+    )
+    assert told.strip() == ""
+    agent.post(a_start("parted", asks, image=IMAGE))
+    agent.ended("parted")
+    assert b"a word" not in agent.log("parted") and agent.log("parted").endswith(b"asked\n")
+    agent.post(a_stop("serves", grace_s=0.1))
+    agent.ended("serves")
 
 
 # -- files and processes ---------------------------------------------------------------------
