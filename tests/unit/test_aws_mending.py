@@ -12,6 +12,7 @@ from checked_aws import OFFERS
 from cloudwhale.spi.errors import SettingsError
 from cloudwhale.spi.provider import Amends, Check, Grounds
 from cloudwhale_providers.aws import AwsProvider
+from cloudwhale_providers.aws.checks_bucket import Bucket
 from cloudwhale_providers.aws.clients import Clients
 from cloudwhale_providers.aws.mending import documents
 from cloudwhale_providers.aws.mending.allowing import whom
@@ -232,7 +233,7 @@ def test_an_encryption_that_somebody_has_chosen_stays(box: Box) -> None:
 
 def test_a_policy_of_an_older_version_is_written_anew(box: Box) -> None:
     made(amends(box))
-    name = documents.name_for("machine", documents.Bucket(f"cloudwhale-{ACCOUNT}", "cloudwhale"))
+    name = documents.name_for("machine", Bucket(f"cloudwhale-{ACCOUNT}", "cloudwhale"))
     iam("put_role_policy", RoleName="cloudwhale-machine", PolicyName=name,
         PolicyDocument=OLD)  # fmt: skip
     found = amends(box)
