@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from cloudwhale.cli.exits import Exit, WrongUsage, for_error
+from cloudwhale.cli.here import as_given_here
 from cloudwhale.reporting.sheet import clean
 from cloudwhale.spi.errors import CloudwhaleError, IllegalTransition
 
@@ -90,7 +91,7 @@ class Sentences:
 
 def complain(text: str) -> None:
     """Print a sentence, and its remedy on the next line, on standard error."""
-    says, _, remedy = clean(text).partition("\n")
+    says, _, remedy = clean(as_given_here(text)).partition("\n")
     lines = [f"cloudwhale: {says}", *(f"  {line}" for line in remedy.splitlines())]
     print("\n".join(lines), file=sys.stderr, flush=True)
 

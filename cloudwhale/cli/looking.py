@@ -11,6 +11,7 @@ from cloudwhale.cli.attention import attention
 from cloudwhale.cli.books import books_of
 from cloudwhale.cli.exits import Exit, NotFound
 from cloudwhale.cli.finding import WORK, one_job, work_is_left
+from cloudwhale.cli.here import story_here
 from cloudwhale.cli.holders import warn_of_nobody
 from cloudwhale.cli.output import Paper, document_or, emit, say, stdout_paper
 from cloudwhale.clock import SystemClock
@@ -167,7 +168,7 @@ def explain(word: str, as_json: bool) -> int:
                 "job": job_keys(job_receipt(job, now, books_of(desk.store, [job]))),
                 "story": story_keys(told),
             },
-            lambda paper: paper.lines(story_lines(told, now, paper.width)),
+            lambda paper: paper.lines(story_lines(story_here(told), now, paper.width)),
         )
         if job.state in WORK and not as_json:
             warn_of_nobody(desk.settings)

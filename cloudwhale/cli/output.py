@@ -7,6 +7,7 @@ from decimal import Decimal
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TextIO
 
+from cloudwhale.cli.here import as_given_here
 from cloudwhale.reporting.sheet import clean
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def is_terminal(stream: TextIO) -> bool:
 
 def say(text: str, stream: TextIO | None = None) -> None:
     """Print a sentence and let it out at once."""
-    print(clean(text), file=stream or sys.stdout, flush=True)
+    print(clean(as_given_here(text)), file=stream or sys.stdout, flush=True)
 
 
 def console_on(stream: TextIO) -> "Console":
@@ -85,7 +86,7 @@ class Paper:
 
     def say(self, text: str) -> None:
         """Show a sentence."""
-        text = clean(text)
+        text = clean(as_given_here(text))
         if self.console is not None:
             self.console.print(text, markup=False, highlight=False)
         else:

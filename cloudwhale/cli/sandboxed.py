@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-WITHOUT = frozenset({"agent", "simulate", "catalog", "offers", "version", "sandbox"})
-"""Commands to which it would mean nothing."""
+from cloudwhale.cli.here import WITHOUT
+
 STARTERS = frozenset({"run", "submit", "plan", "controller"})
 """Commands that start it, and so may say what its weather is."""
 

@@ -13,6 +13,7 @@ from cloudwhale.cli.books import books_of
 from cloudwhale.cli.exits import Exit, for_jobs
 from cloudwhale.cli.finding import one_run, work_is_left
 from cloudwhale.cli.following import Follower, Outcome, scene
+from cloudwhale.cli.here import receipt_here
 from cloudwhale.cli.interrupts import Interrupts
 from cloudwhale.cli.output import emit, stderr_paper, stdout_paper
 from cloudwhale.cli.plan_money import short
@@ -164,7 +165,7 @@ class Watch:
         if self._as_json:
             emit(run_keys(receipt))
             return
-        self._paper.sheet(receipt_sheet(receipt))
+        self._paper.sheet(receipt_sheet(receipt_here(receipt)))
         for job in jobs:
             if job.state is JobState.PARKED and job.reason is not None:
                 self._paper.say(f"{job.id} is parked. What would change it: {job.reason.change}")
