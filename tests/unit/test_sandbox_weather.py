@@ -172,8 +172,8 @@ def test_a_word_is_shown_in_part_when_it_is_long(tmp_path: Path) -> None:
 
 
 def test_metadata_services_are_slow_or_fail_for_a_while(tmp_path: Path) -> None:
-    said = weather(tmp_path, "metadata: [{delay: 2s}, {code: 500, until: 20s}]\n")
-    assert said.metadata_faults == (MetadataFault(2.0), MetadataFault(0.0, 500, 20.0))
+    said = weather(tmp_path, "metadata: [{delay: 2s}, {code: 500, from: 5s, until: 20s}]\n")
+    assert said.metadata_faults == (MetadataFault(2.0), MetadataFault(0.0, 500, 5.0, 20.0))
 
 
 @pytest.mark.parametrize(("said", "ahead_s"), [("+5m", 300.0), ("-90s", -90.0), ("+1.5h", 5400.0)])

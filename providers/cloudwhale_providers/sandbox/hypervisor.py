@@ -266,7 +266,7 @@ def trouble_of(guest: Guest, house: House) -> Trouble:
     """Return what is wrong with a machine's metadata service now: the first that holds."""
     age_s = house.now() - guest.launched_at
     for one in house.weather.metadata_faults:
-        if one.until_s is None or age_s < one.until_s:
+        if one.since_s <= age_s and (one.until_s is None or age_s < one.until_s):
             return Trouble(one.delay_s, one.code)
     return FINE
 

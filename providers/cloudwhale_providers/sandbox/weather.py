@@ -219,13 +219,11 @@ def _metadata(script: Script, spot: Spot) -> Script:
 
 
 def _one_metadata_fault(spot: Spot) -> MetadataFault:
-    fields = spot.fields(("delay", "code", "until"))
+    fields = spot.fields(("delay", "code", *_SPAN))
     code = fields.get("code")
-    return MetadataFault(
-        delay_s=_seconds(fields, "delay", 0.0),
-        code=None if code is None else code.whole(400, 599, "an HTTP status, like 500"),
-        until_s=fields["until"].seconds() if "until" in fields else None,
-    )
+    delay_s = _seconds(fields, "delay", 0.0)
+    status = None if code is None else code.whole(400, 599, "an HTTP status, like 500")
+    return MetadataFault(delay_s, status, *_span(fields))
 
 
 def _clock(script: Script, spot: Spot) -> Script:

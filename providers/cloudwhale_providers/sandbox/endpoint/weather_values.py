@@ -109,8 +109,10 @@ class MetadataFault:
     delay_s: Seconds = 0.0
     code: int | None = None
     """HTTP status of every answer; None: as ever."""
+    since_s: Seconds = 0.0
+    """Since the machine's launch."""
     until_s: Seconds | None = None
-    """Since the machine's launch; None: for good."""
+    """None: for good."""
 
 
 @dataclass(frozen=True, slots=True)
