@@ -7,6 +7,7 @@ import pytest
 
 from cloudwhale_providers.aws.policies import NAMES, Places, document, filled, shipped
 from cloudwhale_providers.aws.tags import INSTALLATION
+from cloudwhale_providers.sandbox.endpoint.iam_policies import policy
 
 INFRA = Path(__file__).parents[2] / "infra" / "aws"
 
@@ -15,6 +16,11 @@ INFRA = Path(__file__).parents[2] / "infra" / "aws"
 def test_the_infra_folder_shows_the_files_that_ship(name: str) -> None:
     shown = json.loads((INFRA / f"{name}.json").read_text(encoding="utf-8"))
     assert shown == document(name)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", sorted(file.name for file in INFRA.glob("*-policy.json")))
+def test_a_policy_says_nothing_that_the_sandbox_would_have_to_guess(name: str) -> None:
+    assert policy(json.loads((INFRA / name).read_text(encoding="utf-8"))).statements
 
 
 @pytest.mark.parametrize("name", NAMES)
