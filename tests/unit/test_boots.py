@@ -1,6 +1,7 @@
 """What machines tell of their first boot: read once, in order, and believed no further than due."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -41,7 +42,7 @@ class Ears:
 
     def world(self, now: float) -> World:
         of = world(BOOTING, job(), node=self.node, now=now)
-        return World(**{**_fields(of), "rentals": self.rentals})
+        return replace(of, rentals=self.rentals)
 
     def asked(self, now: float) -> list[Tidings]:
         """Take the looks that are due."""
@@ -61,10 +62,6 @@ class Ears:
     @property
     def rental(self) -> Rental:
         return self.rentals[NAME]
-
-
-def _fields(of: World) -> dict[str, Any]:
-    return {name: getattr(of, name) for name in of.__dataclass_fields__}
 
 
 def doc(phase: str, state: Any, at: float = 100.0, **fields: Any) -> bytes:
@@ -283,7 +280,7 @@ def test_who_waits_for_another_machine_too_is_told_nothing() -> None:
     failed = told(BOOTING, ("docker", "failed", 9.0))
     other = BOOTING.but(id="rent-2", node="rent-2")
     of = world(failed, job(), node=NODE, now=10.0)
-    both = World(**{**_fields(of), "rentals": {NAME: failed, "rent-2": other}})
+    both = replace(of, rentals={NAME: failed, "rent-2": other})
     assert [one.kind for one in kept_in(both).steps] == ["return"]
 
 
