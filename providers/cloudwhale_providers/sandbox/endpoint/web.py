@@ -113,15 +113,19 @@ class Connection(BaseHTTPRequestHandler):
         if answer is None:
             self.close_connection = True
             return
-        length = len(answer.body) if answer.length is None else answer.length
+        stretch = answer.stretch
+        size = len(answer.body) if stretch is None else stretch.size
+        length = size if answer.length is None else answer.length
         lines = [f"HTTP/1.1 {answer.status} {self.responses.get(answer.status, ('-',))[0]}"]
         lines += [f"{name}: {value}" for name, value in answer.headers.items()]
         if answer.status not in (204, 304):
             lines.append(f"Content-Length: {length}")
         self.wfile.write(("\r\n".join(lines) + "\r\n\r\n").encode("latin-1"))
-        if self.command != "HEAD":
+        if stretch is None and self.command != "HEAD":
             self.wfile.write(answer.body)
         self.wfile.flush()
+        if stretch is not None:
+            stretch.send(self.connection)
 
     def _body(self, headers: dict[str, str]) -> bytes:
         if headers.get("transfer-encoding", "").lower() == "chunked":
