@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from cloudwhale.control.bundle_delivery import Delivers
 from cloudwhale.control.effects import Effect, Key
 from cloudwhale.mailbox.box import forget_node
 from cloudwhale.mailbox.objects import Objects
@@ -13,6 +12,9 @@ from cloudwhale.model.rental import Lease, Rental
 from cloudwhale.model.units import GiB, Instant
 from cloudwhale.spi.clock import Clock
 from cloudwhale.spi.provider import LaunchRequest, Machine, Provider
+
+if TYPE_CHECKING:
+    from cloudwhale.control.bundle_delivery import Delivers
 
 LAUNCH, EXTEND, TERMINATE, SWEEP = "launch", "extend", "terminate", "sweep"
 TELL = "tell"
@@ -27,7 +29,7 @@ class Where:
     home: str
     clock: Clock | None = None
     """None: the time of each round, which is as good where nothing takes time."""
-    archive: Delivers | None = None
+    archive: "Delivers | None" = None
     """Puts the agent's archive into the mailbox; None: no machine there boots from an image."""
 
 

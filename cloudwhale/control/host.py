@@ -12,16 +12,13 @@ from typing import TYPE_CHECKING
 
 from cloudwhale.clock import lasted, pause, real
 from cloudwhale.control import desk as desks
-from cloudwhale.control.bundle_delivery import Delivery
 from cloudwhale.control.controller import Chosen, Controller, Parts
 from cloudwhale.control.effects import ThreadedEffects
 from cloudwhale.control.executor import Executor
 from cloudwhale.control.hiring import Where
 from cloudwhale.control.inboxes import BOOTS_OVER_HTTP, OVER_HTTP, at_speed
-from cloudwhale.control.installation import installation
 from cloudwhale.control.store.opening import lock_for
 from cloudwhale.control.supply import limits_of
-from cloudwhale.control.surrounding import boots
 from cloudwhale.control.sweeping import Sweeping
 from cloudwhale.control.this_host import leave_out_this_host
 from cloudwhale.control.timeline import Timeline
@@ -35,6 +32,7 @@ from cloudwhale.spi.store import Store
 
 if TYPE_CHECKING:
     from cloudwhale.control.bundle import Bundle
+    from cloudwhale.control.bundle_delivery import Delivers
 
 
 class Unexpected(CloudwhaleError):
@@ -146,7 +144,7 @@ class ControllerHost:
 
     def _turn(self, desk: desks.Desk, bell: Bell) -> None:
         """Control under one epoch, until asked to stop or until the lock is lost."""
-        name = installation(desk) if self._settings.clouds else ""
+        name = _installation(desk) if self._settings.clouds else ""
         found = desks.providers(self._settings, name)
         with closing(ThreadedEffects(bell.ring)) as effects:
             controller = _controller(desk, found, effects)
@@ -234,8 +232,19 @@ def _controller(
     return Controller(parts, chosen, epoch)
 
 
-def _archive(desk: desks.Desk) -> Delivery | None:
+def _installation(desk: desks.Desk) -> str:
+    from cloudwhale.control.installation import installation
+
+    return installation(desk)
+
+
+def _archive(desk: desks.Desk) -> "Delivers | None":
     """Return who gives machines their agent; None where they are processes of this host."""
+    if not desk.settings.clouds:
+        return None
+    from cloudwhale.control.bundle_delivery import Delivery
+    from cloudwhale.control.surrounding import boots
+
     if not boots(desk.settings):
         return None
 
