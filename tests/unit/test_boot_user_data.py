@@ -145,8 +145,20 @@ def test_a_machine_without_a_role_says_which_setting_names_one(machine: Machine)
 
 def test_a_shutdown_that_cannot_wait_is_waited_for(machine: Machine) -> None:
     machine.fake("shutdown", "case $2 in +*) exit 1 ;; esac")
+    machine.fake("sleep", told=False)
     machine.boots()
     assert machine.calls("shutdown")[:2] == ["shutdown -h +30", "shutdown -h now"]
+
+
+def test_a_clock_that_is_set_does_not_bring_the_end_near(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store_is_ahead(machine, monkeypatch, 7200.0)
+    del machine.metadata.documents["dynamic/instance-identity/document"]  # it has no such time
+    machine.fake("date", 'rm "$STATE/ahead"')
+    machine.boots()
+    order = [one.split(" -u")[0] for one in machine.calls() if one.split()[0] != "docker"]
+    assert order == ["shutdown -h +30", "shutdown -c", "date", "shutdown -h +30", "shutdown -c"]
 
 
 def test_a_machine_that_starts_again_before_it_has_an_agent_ends(machine: Machine) -> None:

@@ -44,7 +44,6 @@ ARMED = """\
 shutdown -h +@minutes@
 # The machine ends by then (its shutdown terminates it), unless an agent has taken the watch over.
 # cloudwhale: @block@
-armed=$?
 set -u
 umask 022
 place=${CLOUDWHALE_PLACE:-@place@}
@@ -73,11 +72,14 @@ try() {  # PHASE LIMIT_S WORDS...; what the words say last is why the machine en
     timeout -k 5 "$limit" "$@" 2>"$place/error" && return
     code=$?
     says=$(tail -n 1 "$place/error")
-    [ "$code" -lt 124 ] || says="$1 took longer than its $limit s${says:+: $says}"
+    case $code in
+        124 | 137) says="$phase took longer than its $limit s${says:+: $says}" ;;
+    esac
     ends "$phase" "${says:-$1 ended with $code}"
 }
-# Where shutdown cannot wait, we do; so long as nobody has a bus to ask, it cannot.
-[ "$armed" -eq 0 ] || { sleep $((@minutes@ * 60)); shutdown -h now; } >/dev/null 2>&1 </dev/null &
+# A second end, which needs no bus, and which no clock that is set brings near or puts off.
+{ sleep $((@minutes@ * 60)) && [ ! -e "$place/agent" ] && shutdown -h now; } \
+    >/dev/null 2>&1 </dev/null &
 # A machine that starts again before it has an agent has nobody who watches it.
 boots="${CLOUDWHALE_ROOT:-}/var/lib/cloud/scripts/per-boot"
 if mkdir -p "$boots"; then
@@ -105,13 +107,17 @@ set_clock() {
     ask_clock
     date -u -s "@$store_now" && ask_clock
 }
-if ! is_close && ! set_clock >/dev/null; then
-    [ "$ahead" -lt 0 ] && way=behind || way='ahead of'
-    ends watchdog "this machine's clock is ${ahead#-} s $way the mailbox's, and could not be set; \\
-more than @skew@ s is not borne"
+if ! is_close; then
+    shutdown -c  # it waits for a time of day: a clock that is set by hours would end us now
+    if ! set_clock >/dev/null; then
+        [ "$ahead" -lt 0 ] && way=behind || way='ahead of'
+        ends watchdog "this machine's clock is ${ahead#-} s $way the mailbox's, and could not be \\
+set; more than @skew@ s is not borne"
+    fi
+    shutdown -h +@minutes@
 fi
 left=$(((left_s + 119) / 60))
-[ "$left" -ge @minutes@ ] || [ "$armed" -ne 0 ] || shutdown -h "+$left"
+[ "$left" -ge @minutes@ ] || shutdown -h "+$left"
 tell watchdog begun -- watchdog 'done' -- bundle begun
 
 room=$(($(df -Pk "$place" | tail -n 1 | { read -r _ _ _ room _; echo "$room"; }) / 1024))
@@ -150,7 +156,7 @@ def user_data(mailbox: str, region: str, bundle: str) -> str:
     said = {"mailbox": mailbox, "region": region, "bundle": bundle, "sha256": sha256}
     filled: dict[str, Any] = said | {
         "block": json.dumps(said, sort_keys=True), "minutes": TAKEN_OVER_MIN, "place": PLACE,
-        "skew": SKEW_S, "room_mb": ROOM_MB, "folder": sha256 or "agent",
+        "skew": SKEW_S, "room_mb": ROOM_MB, "folder": sha256 or "bundle",
     }  # fmt: skip
     text = _filled(ARMED, filled) + _store() + _filled(SCRIPT, filled)
     size = len(text.encode())
