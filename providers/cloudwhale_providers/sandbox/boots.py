@@ -27,7 +27,7 @@ from cloudwhale_providers.sandbox.told import documents
 
 MACHINE = Path(__file__).parent / "machine"
 NETWORK_FILE = 3
-DISK, LAYER = "disk", "layer"
+DISK, LAYER, IMAGES = "disk", "layer", "images"
 KEPT = 50
 FAKE_TIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1"
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -161,6 +161,7 @@ class Boots:
             (machine.home / DISK / name).mkdir(parents=True, exist_ok=True)
         os.symlink(self._layer, machine.home / DISK / "layer")
         os.symlink(self._image, machine.home / DISK / "image")
+        os.symlink(self._house.folder / IMAGES, machine.home / DISK / "images")
         name = _host_name(machine.wire)
         written = {
             "etc/hostname": f"{name}\n",

@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from cloudwhale.model.gpus import MODELS
@@ -15,7 +16,7 @@ from cloudwhale_providers.sandbox.layer import text
 
 HOOK = "#!/bin/sh\n# Docker takes GPUs where there is such a program.\nexec cat >/dev/null\n"
 MIB_PER_GIB = 1024
-DAEMON = {
+DAEMON: Mapping[str, Any] = {
     "exec-opts": ["native.cgroupdriver=cgroupfs"],
     "runtimes": {"nvidia": {"path": "/usr/bin/nvidia-container-runtime", "args": []}},
     "default-runtime": "nvidia",

@@ -11,7 +11,7 @@ import re
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -97,7 +97,7 @@ def ready(told: Told) -> Path:
 
 
 @contextmanager
-def _alone(told: Told) -> Iterator[None]:
+def _alone(told: Told) -> Generator[None]:
     with (cache() / "lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

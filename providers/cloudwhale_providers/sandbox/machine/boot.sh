@@ -10,6 +10,10 @@ cd "$disk"  # no path is a word of the options: it may have commas and colons
 mount -t overlay -o lowerdir=layer:image,upperdir=upper,workdir=work,volatile overlay root
 mkdir -p root/var/lib/docker
 mount --bind docker root/var/lib/docker
+if [ -d images ]; then
+    mkdir -p root/var/lib/cloudwhale-images
+    mount --bind -o ro images root/var/lib/cloudwhale-images
+fi
 cd root
 mount -t proc -o nosuid,nodev,noexec proc proc
 mount -t tmpfs -o nosuid,nodev,mode=755 tmpfs run
@@ -36,6 +40,7 @@ while IFS=: read -r _ names _; do
         mount -t cgroup2 cgroup sys/fs/cgroup
         mkdir -p sys/fs/cgroup/init
         echo 1 >sys/fs/cgroup/init/cgroup.procs
+        # shellcheck disable=SC2013 # they are words
         for word in $(cat sys/fs/cgroup/cgroup.controllers); do
             echo "+$word" >sys/fs/cgroup/cgroup.subtree_control || true
         done

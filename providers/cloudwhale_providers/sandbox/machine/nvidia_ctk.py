@@ -4,6 +4,7 @@
 import json
 import os
 import sys
+from typing import Any
 
 DAEMON = "/etc/docker/daemon.json"
 RUNTIME = "/usr/bin/nvidia-container-runtime"
@@ -17,7 +18,7 @@ def main(words: list[str]) -> int:
     if words[:2] != ["runtime", "configure"]:
         print(f"nvidia-ctk: the sandbox's stand-in does not know {words}", file=sys.stderr)
         return 1
-    said = {}
+    said: dict[str, Any] = {}
     if os.path.exists(DAEMON) and os.path.getsize(DAEMON):
         with open(DAEMON, encoding="utf-8") as file:
             said = json.load(file)
