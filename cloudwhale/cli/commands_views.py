@@ -119,7 +119,7 @@ def doctor(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Check what jobs need, say how to mend it; --fix mends an account.
+    """Check what jobs need, and say how to mend it, or mend it.
 
     That is this host, and the clouds that machines are rented from. --fix says what it would make,
     asks, makes it, and offers to write the settings; what is there stays. Exit code 1 when a check

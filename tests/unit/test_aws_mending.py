@@ -1,7 +1,7 @@
 """What `doctor aws --fix` makes: what an account lacks, once, and nothing that is another's."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -9,13 +9,11 @@ import pytest
 from boxed_aws import Box, boxed
 from checked_aws import OFFERS
 
-from cloudwhale.spi.errors import SettingsError
 from cloudwhale.spi.provider import Amends, Check, Grounds
 from cloudwhale_providers.aws import AwsProvider
 from cloudwhale_providers.aws.checks_bucket import Bucket
 from cloudwhale_providers.aws.clients import Clients
 from cloudwhale_providers.aws.mending import documents
-from cloudwhale_providers.aws.mending.allowing import whom
 from cloudwhale_providers.aws.mending.buckets import rules
 from cloudwhale_providers.aws.policies import Places, filled
 from cloudwhale_providers.sandbox.endpoint import Weather
@@ -375,32 +373,3 @@ def test_a_policy_of_the_controller_that_is_older_becomes_a_new_version(box: Box
 def test_a_user_who_is_not_there_is_told_by_name(box: Box) -> None:
     (bad,) = [row for row in amends(box, allow="bob").rows if row.state == "failed"]
     assert "no user bob" in bad.says
-
-
-@pytest.mark.parametrize(
-    ("said", "meant"),
-    [
-        ("ann", ("user", "ann")),
-        ("role/night", ("role", "night")),
-        (f"arn:aws:iam::{ACCOUNT}:user/lab/ann", ("user", "ann")),
-    ],
-)
-def test_a_user_is_named_as_iam_names_them(said: str, meant: Sequence[str]) -> None:
-    assert whom(said) == meant
-
-
-@pytest.mark.parametrize("said", ["", "user/", "machine/ann", f"arn:aws:iam::{ACCOUNT}:root"])
-def test_a_name_that_is_nobodys_is_refused(said: str) -> None:
-    with pytest.raises(SettingsError, match="no user, role or group"):
-        whom(said)
-
-
-# -- documents -------------------------------------------------------------------------------
-
-
-def test_documents_that_say_the_same_are_the_same() -> None:
-    one = {"Statement": [{"Sid": "A", "Action": ["a", "b"], "Resource": "r"}]}
-    two = {"Statement": {"Resource": ["r"], "Action": ["b", "a"]}}
-    assert documents.same(one, two)
-    assert not documents.same(one, {"Statement": {"Resource": ["r"], "Action": ["b"]}})
-    assert not documents.same(one, None)
