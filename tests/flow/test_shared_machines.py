@@ -30,6 +30,7 @@ LENGTHS = {"quick": 30.0, "saving": 60.0, "long": 60.0}  # `long` says too littl
 def a_busy_stage(limit: str | None = None) -> Stage:
     """Make a stage whose jobs share few machines; `limit`: the budget of one of the projects."""
     hourly = an_offer(boot_s=15.0, billing_least_s=600.0)
+    hourly = hourly.but(facts=hourly.facts.but(runtimes=("process", "container")))
     stage = a_cloudy_stage((), [Shelf(hourly, capacity=2)], budget="50")
     policies = replace(RENTING, rent=Greedy())
     chosen = Chosen(policies, order="priority", score="best-fit", wait="never", rent="greedy")
@@ -41,7 +42,7 @@ def a_busy_stage(limit: str | None = None) -> Stage:
     for number, name in enumerate(("long", "quick", "saving", "quick", "saving")):
         job = a_job(
             f"{name}-{number}", name=name, resources=wants(cpu=4), duration_s=LENGTHS[name],
-            project=("nlp", "vision")[number % 2],
+            project=("nlp", "vision")[number % 2], image="net:1",
             checkpoint=CheckpointRule(every_s=5.0, grace_s=10.0),
         ).but(submitted_at=now + number)  # fmt: skip
         stage.scenery.store.append([e.Submitted(at=now, job=job.id, first=job)])
