@@ -205,6 +205,20 @@ def test_a_bucket_in_another_region_is_made_there(
     assert s3("get_bucket_location")["LocationConstraint"] == "eu-west-1"
 
 
+def test_a_bucket_that_is_elsewhere_is_mended_where_it_is(
+    box: Box, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    made(amends(box))
+    s3("delete_bucket_lifecycle")
+    monkeypatch.setenv("AWS_REGION", REGION)
+    found = amends(box)
+    assert names(found) == ["bucket's lifecycle"]
+    assert made(found)["bucket's lifecycle"].state == "ok"
+    (bad,) = [one for one in a_provider(box, MAILBOX).check() if one.name == "aws bucket"]
+    assert "export AWS_REGION=eu-west-1" in bad.remedy
+
+
 def test_rules_and_tags_of_others_stay(box: Box) -> None:
     made(amends(box))
     own: dict[str, Any] = {"ID": "mine", "Status": "Enabled", "Filter": {"Prefix": "mine/"},
