@@ -43,8 +43,14 @@ class Web:
     """Headers that an answer has besides, by path."""
     sent_bytes: int = 0
     """Of all bodies together."""
+    turn: threading.Lock = field(default_factory=threading.Lock)
     url: str = ""
     ended: threading.Event = field(default_factory=threading.Event)
+
+    def sent(self, count: int) -> None:
+        """Count bytes of a body; from any thread."""
+        with self.turn:
+            self.sent_bytes += count
 
     def serve(self, path: str, body: str | bytes, **fields: bool | int | float) -> None:
         """Serve a document from now on."""
@@ -99,7 +105,7 @@ def serving() -> Iterator[Web]:
             body = gzip.compress(page.body, mtime=0) if page.packed else page.body
             if page.ranges and page.status == 200:
                 web.ended.wait(page.slow_s)
-                web.sent_bytes += _ranged(self, page, body, web.headers_of.get(name, {}))
+                web.sent(_ranged(self, page, body, web.headers_of.get(name, {})))
                 return None
             self._whole(page, body, web.headers_of.get(name, {}))
             return None
@@ -116,7 +122,7 @@ def serving() -> Iterator[Web]:
                 )
             self.end_headers()
             self.wfile.write(body)
-            web.sent_bytes += len(body)
+            web.sent(len(body))
             if page.stalls:
                 web.ended.wait()
 

@@ -17,7 +17,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -175,7 +175,7 @@ watched(lambda: restore(checkpoint, home / "saves", home / "staging", objects))
 
 
 @contextmanager
-def served(folder: Path) -> Iterator[Mapping[str, str]]:
+def served(folder: Path) -> Generator[Mapping[str, str]]:
     """Serve the sandbox's S3 from a process of its own; give the environment of its clients."""
     server = subprocess.Popen(
         [sys.executable, "-c", SERVER, str(folder)],
@@ -233,7 +233,7 @@ def asked(script: str, words: list[str], environment: Mapping[str, str]) -> dict
 
 
 @contextmanager
-def emptied(folder: Path) -> Iterator[Path]:
+def emptied(folder: Path) -> Generator[Path]:
     """Give an empty folder that is gone afterwards."""
     folder.mkdir()
     try:
