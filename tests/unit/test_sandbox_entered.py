@@ -158,6 +158,29 @@ def test_a_box_that_does_not_come_up_is_told_with_its_last_words(
     assert "sandbox.log" in raised.value.remedy
 
 
+MAKES = """#!/bin/sh
+for word; do
+    case $before in --folder) folder=$word ;; esac
+    before=$word
+done
+echo 'making an image, 10 %' >"$folder/progress"
+exec flock "$folder/sandbox.lock" sh -c 'sleep 1; exit 3'
+"""
+
+
+def test_how_far_a_box_is_that_takes_long_is_told(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "makes"
+    program.write_text(MAKES)
+    program.chmod(0o755)
+    monkeypatch.setattr("sys.executable", str(program))
+    told: list[str] = []
+    with pytest.raises(Unreachable):
+        entered(settings, starts=True, told=told.append)
+    assert told == ["making an image, 10 %"]
+
+
 def test_the_remedy_that_it_named_is_told(settings: Settings) -> None:
     box = box_of(settings)
     box.folder.mkdir(parents=True)
