@@ -35,7 +35,7 @@ def test_the_command_shows_the_rows_of_one_provider(
         home=tmp_path, mailbox="s3://mailbox-1/cloudwhale", clouds={"aws": dict(GOOD)}
     )
     rows = checks(settings, "aws")
-    assert {one.name.partition(" ")[0] for one in rows} == {"aws"}
+    assert {one.name.partition(" ")[0] for one in rows} == {"aws", "bundle"}
     assert bad(rows) == []
 
 
