@@ -151,7 +151,7 @@ def _started(box: Box, settings: Settings, told: Told) -> Surroundings:
         waited_s += LOOK_EVERY_S
         says = box.sandbox.progress(box.folder)
         if says:
-            waited_s = min(waited_s, QUIET_S)  # it takes minutes, and says how far it is
+            waited_s = 0.0  # it takes minutes, and says how far it is
         if says not in ("", said):
             told(says)
         said = says
