@@ -47,6 +47,14 @@ def test_the_agent_takes_the_watch_over_before_the_first_end_is_called_off(
     assert started[-2:] == ["--device=1x A10G 24GB", "--cpu=4"]
 
 
+def test_a_first_end_that_cannot_be_called_off_comes_before_any_job(machine: Machine) -> None:
+    unpacked(machine)
+    machine.fake("shutdown", '[ "$1" != -c ]')
+    booted = machine.first("agent")
+    assert booted.failed == "agent: the first end of this machine cannot be called off"
+    assert machine.calls("shutdown").count("shutdown -c") == 3 and booted.was_shut_down
+
+
 def test_a_service_manager_keeps_the_agent_also_after_a_restart(machine: Machine) -> None:
     unpacked(machine)
     machine.has_systemd()

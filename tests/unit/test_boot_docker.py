@@ -35,6 +35,18 @@ def test_docker_of_an_image_stays_and_loses_no_gpus_to_a_reload(machine: Machine
     assert machine.calls("systemctl").count("systemctl restart docker") == 1
 
 
+def test_a_docker_that_still_starts_with_other_settings_is_restarted(machine: Machine) -> None:
+    has_docker(machine)
+    machine.has_systemd()
+    machine.fake("systemctl", '[ "$1" != restart ] || rm -f "$STATE/docker-is-down"')
+    (machine.folder / "docker-is-down").touch()
+    pid = machine.root / "var/run/docker.pid"
+    pid.parent.mkdir(parents=True)
+    pid.write_text(str(os.getpid()))
+    assert machine.first("docker", gpus=1).phases["docker"] == "done"
+    assert "systemctl restart docker" in machine.calls()
+
+
 def test_without_docker_the_distributions_is_installed(machine: Machine) -> None:
     machine.package("apparmor")
     machine.package("docker.io", docker=VERSION, dockerd="exit 0")

@@ -79,5 +79,6 @@ fi
 armed="$home/nodes/$CLOUDWHALE_NODE/watchdog.json"
 wait_for 90 test -s "$armed" ||
     give_up "the agent has not armed its watchdog: $(tail -n 1 "$log" 2>/dev/null)"
-shutdown -c
+# Else it would come in the middle of a job.
+again 3 shutdown -c || give_up "the first end of this machine cannot be called off"
 say "the agent watches over the lease $lease, with $("$python" -V)"

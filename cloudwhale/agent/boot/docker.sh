@@ -17,8 +17,8 @@ if ! has dockerd; then
     need_room "$ROOM_MB" / Docker
     whose="the distribution's"
     install docker.io apparmor  # a kernel with AppArmor runs no container without its parser
-elif [ -n "$changed" ] && docker_answers; then
-    restart_docker
+elif [ -n "$changed" ] && { docker_answers || docker_runs; }; then
+    restart_docker  # one that only begins may have read what stood there before
 fi
 if ! version=$(docker_answers); then
     { docker_runs && wait_for 30 docker_answers; } || start_docker
