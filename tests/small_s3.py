@@ -12,12 +12,14 @@ from contextlib import contextmanager
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 from xml.sax.saxutils import escape
 
 from cloudwhale.clock import SystemClock, iso
 
 CLOCK = SystemClock()
+MIB = 1 << 20
 
 
 class Shelf:
@@ -34,9 +36,15 @@ class Server(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, address: tuple[str, int]) -> None:
+    def __init__(self, address: tuple[str, int], mib_takes_s: float = 0.0) -> None:
         self.shelf = Shelf()
+        self.mib_takes_s = mib_takes_s
         super().__init__(address, Clerk)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Let a client that went away go; everything else is shown."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class Clerk(BaseHTTPRequestHandler):
@@ -55,7 +63,16 @@ class Clerk(BaseHTTPRequestHandler):
 
     def _body(self) -> bytes:
         length = self.headers.get("Content-Length")
-        return self.rfile.read(int(length)) if length else b""
+        return b"".join(map(self._heard, _mib_by_mib(int(length)))) if length else b""
+
+    def _heard(self, size: int) -> bytes:
+        self._drag(size)
+        return self.rfile.read(size)
+
+    def _drag(self, size: int) -> None:
+        """Take as long as a slow line does."""
+        if self.server.mib_takes_s:
+            threading.Event().wait(self.server.mib_takes_s * size / MIB)
 
     def _answer(self, status: int, body: bytes = b"", **headers: str) -> None:
         self.send_response(status)
@@ -65,7 +82,11 @@ class Clerk(BaseHTTPRequestHandler):
             self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         if self.command != "HEAD":
-            self.wfile.write(body)
+            at = 0
+            for size in _mib_by_mib(len(body)):
+                self._drag(size)
+                self.wfile.write(body[at : at + size])
+                at += size
 
     def _error(self, status: int, code: str) -> None:
         self._answer(status, f"<Error><Code>{code}</Code></Error>".encode())
@@ -175,10 +196,15 @@ class Clerk(BaseHTTPRequestHandler):
         ).encode()
 
 
+def _mib_by_mib(size: int) -> Iterator[int]:
+    for at in range(0, size, MIB):
+        yield min(MIB, size - at)
+
+
 @contextmanager
-def serving() -> Iterator[dict[str, str]]:
+def serving(mib_takes_s: float = 0.0) -> Iterator[dict[str, str]]:
     """Serve on loopback meanwhile; give the environment of its clients."""
-    server = Server(("127.0.0.1", 0))
+    server = Server(("127.0.0.1", 0), mib_takes_s)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:

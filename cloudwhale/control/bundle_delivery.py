@@ -5,7 +5,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Protocol
 
 from cloudwhale.mailbox.box import BUNDLES
-from cloudwhale.mailbox.objects import Objects
+from cloudwhale.mailbox.objects import Objects, Unreadable
 from cloudwhale.model.units import Seconds
 from cloudwhale.spi.errors import Denied, StoreUnusable, Unreachable
 
@@ -48,23 +48,16 @@ class Delivery:
 
     def _put(self, bundle: "Bundle") -> None:
         """Upload it unless it lies there whole; a lifecycle rule may have removed it since."""
-        size = self._objects.size_bytes(bundle.key)
-        if size == bundle.size_bytes:
+        if self._objects.size_bytes(bundle.key) == bundle.size_bytes:
             return
-        if size is not None:  # nobody of ours writes half an object: it is replaced
-            self._objects.delete([bundle.key])
-        if self._objects.create(bundle.key, self._content(bundle)):
-            self._tidy(bundle)
-
-    def _content(self, bundle: "Bundle") -> bytes:
-        try:
-            return bundle.file.read_bytes()
-        except OSError as error:
+        try:  # in parts: on a slow line all of it takes longer than one request may
+            self._objects.put_file(bundle.key, bundle.file)
+        except Unreadable as error:
             self._made = None  # another process has tidied: it is made again
             raise Denied(
-                f"the agent's archive {bundle.file} cannot be read: {error.strerror}",
-                "Try again: it is then made anew.",
+                f"the agent's archive {error}", "Try again: it is then made anew."
             ) from error
+        self._tidy(bundle)
 
     def _tidy(self, bundle: "Bundle") -> None:
         """Delete archives that nobody has uploaded for long, by the store's own clock."""

@@ -1,11 +1,13 @@
 """The object store that controller and agents meet in: `file://`, `s3://`, `gs://`, `memory://`."""
 
 import hashlib
+import re
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 from urllib.parse import unquote, urlparse
+from xml.sax.saxutils import unescape
 
 from obstore.exceptions import (
     AlreadyExistsError,
@@ -13,23 +15,24 @@ from obstore.exceptions import (
     PermissionDeniedError,
     UnauthenticatedError,
 )
-from obstore.store import LocalStore, MemoryStore, ObjectStore, from_url
+from obstore.store import LocalStore, MemoryStore, ObjectStore
 
 from cloudwhale.mailbox.counting import Counts
+from cloudwhale.mailbox.limits import DOCUMENT, DOWNLOAD, UPLOAD, Limits, opened
 from cloudwhale.model.units import Instant
 from cloudwhale.spi.errors import SettingsError, StoreUnusable
 
-if TYPE_CHECKING:
-    from obstore.store import RetryConfig
-
 PART_BYTES = 8 << 20  # S3 wants parts of 5 MiB or more; eight keeps memory low and rates high
 READ_BYTES = 1 << 20  # of a local file at once: large enough to be fast, small enough to forget
+DOCUMENT_MOST_BYTES = 1 << 20
+"""What is longer gets the time that large bodies get."""
 LIST_PAGE = 1000  # keys that one LIST of S3 returns
 REMOTE = ("s3", "gs")
 METADATA = "/latest/api/token"
 """Where a client asks for a machine's own credentials when the environment has none."""
-RETRY: "RetryConfig" = {"max_retries": 3, "retry_timeout": timedelta(seconds=15)}
-"""Who waits for the store tries again by itself, and has other things to do meanwhile."""
+REFUSED = "403 Forbidden"  # to a list: obstore has no error of its own for it
+WHO = re.compile(r"<Message>([^<]{1,300})</Message>")
+"""What S3 says to a refusal: who may not do what."""
 
 
 class Unreadable(Exception):
@@ -95,8 +98,12 @@ class Objects(Protocol):
 class StoreObjects:
     """Objects in whatever obstore speaks to."""
 
-    def __init__(self, store: ObjectStore, folder: Path | None = None) -> None:
+    def __init__(self, store: ObjectStore, folder: Path | None = None, url: str = "") -> None:
         self._store = store
+        self._url = url
+        """Of a store that large bodies reach over a network; empty: there are no time limits."""
+        self._patient: dict[Limits, ObjectStore] = {}
+        self._turn = threading.Lock()
         self.folder = folder
         self.counts = Counts()
         """What was asked of it in this process."""
@@ -105,7 +112,7 @@ class StoreObjects:
         """See Objects."""
         self.counts.put(len(body), PART_BYTES)
         try:
-            self._store.put(key, body, mode="create")
+            self._for(body).put(key, body, mode="create")
         except AlreadyExistsError:
             return False
         except (BaseError, OSError) as error:
@@ -191,7 +198,8 @@ class StoreObjects:
                 yield chunk
 
         try:
-            self._store.put(key, counted(), chunk_size=PART_BYTES, max_concurrency=4)
+            store = self._within(UPLOAD)
+            store.put(key, counted(), chunk_size=PART_BYTES, max_concurrency=4)
         except (BaseError, OSError) as error:
             raise _unusable("write", key, error) from error
         finally:
@@ -207,7 +215,7 @@ class StoreObjects:
         """See Objects."""
         digest = hashlib.sha256()
         try:
-            answer = self._store.get(key)
+            answer = self._within(DOWNLOAD).get(key)
         except FileNotFoundError:
             self.counts.get()
             return None
@@ -220,6 +228,18 @@ class StoreObjects:
             self.counts.get(file.tell())
         return digest.hexdigest()
 
+    def _for(self, body: bytes) -> ObjectStore:
+        return self._store if len(body) <= DOCUMENT_MOST_BYTES else self._within(UPLOAD)
+
+    def _within(self, limits: Limits) -> ObjectStore:
+        """Return a client with limits of its own, made when one is needed: it takes a while."""
+        if not self._url:
+            return self._store
+        with self._turn:
+            if limits not in self._patient:
+                self._patient[limits] = opened(self._url, limits)
+            return self._patient[limits]
+
 
 def _read(path: Path, note: Callable[[bytes], object]) -> Iterator[bytes]:
     try:
@@ -231,10 +251,11 @@ def _read(path: Path, note: Callable[[bytes], object]) -> Iterator[bytes]:
         raise Unreadable(f"{path} cannot be read: {error.strerror}") from error
 
 
-def _received(chunks: Iterable[bytes], key: str) -> Iterator[bytes]:
+def _received(chunks: Iterable[bytes], key: str) -> Iterator[memoryview]:
+    """Yield what comes without a copy of it."""
     try:
         for chunk in chunks:
-            yield bytes(chunk)
+            yield memoryview(chunk)
     except (BaseError, OSError) as error:
         raise _unusable("read", key, error) from error
 
@@ -256,7 +277,7 @@ def open_objects(url: str) -> StoreObjects:
     if parts.scheme not in REMOTE or not parts.netloc:
         raise _no_store(url)
     try:
-        return StoreObjects(from_url(url, retry_config=RETRY))
+        return StoreObjects(opened(url, DOCUMENT), url=url)
     except (BaseError, ValueError) as error:
         raise _no_store(url, f": {str(error).splitlines()[0]}") from error
 
@@ -280,16 +301,20 @@ def _no_store(url: str, because: str = "") -> SettingsError:
 
 def _unusable(verb: str, key: str, error: Exception) -> StoreUnusable:
     says = f"cannot {verb} {key} in the mailbox: {str(error).splitlines()[0]}"
-    if isinstance(error, PermissionDeniedError | UnauthenticatedError):
-        return StoreUnusable(
-            f"{says}: the store refuses us",
-            "The credentials in the environment are wrong, have run out, or do not allow it, or "
-            "the bucket is another's: `cloudwhale doctor` looks at that.",
-        )
     if METADATA in str(error):
         return StoreUnusable(
             says,
             "There are no credentials for the store in the environment, nor on this machine: "
             "`cloudwhale doctor` says how to make some.",
+        )
+    is_refused = isinstance(error, PermissionDeniedError | UnauthenticatedError)
+    if is_refused or REFUSED in str(error):
+        who = WHO.search(str(error))
+        if who is not None:
+            says = f"cannot {verb} {key} in the mailbox"
+        return StoreUnusable(
+            f"{says}: the store refuses us" + (f": {unescape(who[1])}" if who else ""),
+            "The credentials in the environment are wrong, have run out, or do not allow it, or "
+            "the bucket is another's: `cloudwhale doctor` looks at that.",
         )
     return StoreUnusable(says, "Is the folder or bucket there, writable, and not full?")

@@ -13,11 +13,12 @@ from obstore.exceptions import (
     PreconditionError,
     UnauthenticatedError,
 )
-from obstore.store import LocalStore, ObjectStore, from_url
+from obstore.store import LocalStore, ObjectStore
 
 from cloudwhale.mailbox.addresses import WEB, name_of
+from cloudwhale.mailbox.limits import DOWNLOAD, RETRY, opened
 from cloudwhale.mailbox.lost import Gone, Replaced
-from cloudwhale.mailbox.objects import RETRY
+from cloudwhale.mailbox.objects import REFUSED
 from cloudwhale.mailbox.sums import Sum, said_in, sum_of_tag
 from cloudwhale.spi.errors import CloudwhaleError, Denied, StoreUnusable
 
@@ -80,12 +81,13 @@ class Source:
         """Return what there is, sorted; raise NothingThere, Denied, StoreUnusable."""
         try:
             found = self._web() if urlsplit(self.url).scheme in WEB else self._in_its_region()
-        except (PermissionDeniedError, UnauthenticatedError) as error:
-            raise Denied(
-                f"{self.shown} may not be read from this machine",
-                "Let it; on S3 the machines' role needs s3:ListBucket and s3:GetObject there.",
-            ) from error
         except (BaseError, OSError, ValueError) as error:
+            is_refused = isinstance(error, PermissionDeniedError | UnauthenticatedError)
+            if is_refused or REFUSED in str(error):
+                raise Denied(
+                    f"{self.shown} may not be read from this machine",
+                    "Let it; on S3 the machines' role needs s3:ListBucket and s3:GetObject there.",
+                ) from error
             if NO_BUCKET not in str(error):
                 raise self._silent(error) from error
             found = []
@@ -197,9 +199,7 @@ class Source:
             if not folder.is_dir():
                 raise FileNotFoundError(folder)
             return LocalStore(folder)
-        if self._region:
-            return from_url(url, region=self._region, retry_config=self._retry)
-        return from_url(url, retry_config=self._retry)
+        return opened(url, DOWNLOAD, self._retry, self._region)
 
     def _silent(self, why: object) -> StoreUnusable:
         return StoreUnusable(f"{self.shown} cannot be fetched: {str(why).splitlines()[0]}")
