@@ -7,9 +7,11 @@ import fcntl
 import hashlib
 import json
 import os
+import threading
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 import platformdirs
 
@@ -25,6 +27,9 @@ from cloudwhale.spi.errors import Denied, SettingsError, Unreachable
 FORM = 1  # of the archive; another one is made anew though its content is the same
 KEEPS = 4  # archives: of this version, of those before, of other checkouts
 WHEELS_KEPT_S: Seconds = 90 * 86400.0
+LOOK_EVERY_S: Seconds = 0.1  # of real time
+LOOKS = 6000
+"""Ten minutes: packages of two Pythons are fetched within three each, and packed in seconds."""
 
 
 class Bundle(Value):
@@ -70,7 +75,7 @@ def made(folder: Path | None = None, say: Say = _nobody) -> Bundle:
     place = default_folder() if folder is None else folder
     try:
         place.mkdir(parents=True, exist_ok=True)
-        with _alone(place):
+        with _alone(place, say):
             return _made(place, say)
     except OSError as error:
         raise Denied(
@@ -82,11 +87,28 @@ def made(folder: Path | None = None, say: Say = _nobody) -> Bundle:
 
 
 @contextmanager
-def _alone(place: Path) -> Generator[None]:
-    """Wait for another process that makes one; its archive is then found."""
+def _alone(place: Path, say: Say) -> Generator[None]:
     with (place / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        _wait_for(lock, say)
         yield
+
+
+def _wait_for(lock: TextIO, say: Say) -> None:
+    """Wait for another process that makes one: it is then found. Raise Denied: that hangs."""
+    tick = threading.Event()
+    for look in range(LOOKS):
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if look == 0:
+                say("another process makes the agent's archive …")
+            tick.wait(LOOK_EVERY_S)
+        else:
+            return
+    raise Denied(
+        f"another process has been making the agent's archive for {LOOKS * LOOK_EVERY_S:.0f} s",
+        f"Whoever holds {lock.name} may hang: end it, and try again.",
+    )
 
 
 def _made(place: Path, say: Say) -> Bundle:

@@ -3,7 +3,9 @@
 import gzip
 import hashlib
 import io
+import os
 import tarfile
+import zlib
 from pathlib import Path
 
 from cloudwhale.control.bundle_distributions import Files
@@ -24,6 +26,8 @@ def write(files: Files, into: Path) -> str:
                 entry = tarfile.TarInfo(path)
                 entry.size, entry.mode = len(body), 0o755 if path.endswith(".sh") else 0o644
                 archive.addfile(entry, io.BytesIO(body))
+        file.flush()
+        os.fsync(file.fileno())  # a power cut leaves none that is named after what it lacks
     with into.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -35,5 +39,5 @@ def first(file: Path) -> bytes:
             entry = archive.next()
             opened = None if entry is None else archive.extractfile(entry)
             return b"" if opened is None else opened.read()
-    except (tarfile.TarError, EOFError) as error:
+    except (tarfile.TarError, zlib.error, EOFError) as error:
         raise OSError(f"{file} is no archive: {error}") from error

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import zipfile
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from importlib import util
@@ -73,7 +74,10 @@ def _opened(file: Path, one: Source) -> Source | None:
         with zipfile.ZipFile(file) as archive:
             info = next(name for name in archive.namelist() if name.endswith(".dist-info/WHEEL"))
             tags = tags_in(archive.read(info).decode())
-    except (zipfile.BadZipFile, StopIteration, EOFError):
+            is_whole = archive.testzip() is None
+    except (zipfile.BadZipFile, zlib.error, StopIteration, EOFError, ValueError):
+        is_whole, tags = False, ()
+    if not is_whole:
         file.unlink(missing_ok=True)
         return None
     return Source(one.name, file.stem.split("-")[1], tags, partial(_files_of, file))

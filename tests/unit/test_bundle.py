@@ -1,5 +1,6 @@
 """The agent's archive: what lies in it, that it is the same each time, what is missing and why."""
 
+import fcntl
 import json
 import os
 import sys
@@ -224,6 +225,19 @@ def test_those_who_want_one_at_once_make_one(
     with ThreadPoolExecutor(4) as pool:
         found = set(pool.map(make, range(4)))
     assert len(found) == 1 and len(writes) == 1
+
+
+def test_one_who_waits_for_another_that_hangs_is_told_and_gives_up(
+    tmp_path: Path, index: Index, small: list[Source], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bundle, "LOOKS", 3)
+    said: list[str] = []
+    with (tmp_path / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(Denied, match="another process has been making"):
+            made(tmp_path, said.append)
+    assert said == ["another process makes the agent's archive …"]
+    assert made(tmp_path).file.exists()
 
 
 @pytest.mark.parametrize("torn", [b"", b"\x1f\x8b\x08", b"no archive at all"])

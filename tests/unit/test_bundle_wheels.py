@@ -3,6 +3,7 @@
 import os
 import sys
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -82,12 +83,25 @@ def test_what_was_fetched_once_is_kept(tmp_path: Path, index: Path) -> None:
     assert fetched([WANTED], "3.12", kept, quietly)[0].runs_on("3.12")
 
 
-def test_a_kept_wheel_that_is_torn_is_fetched_again(tmp_path: Path, index: Path) -> None:
+def cut_short(body: bytes) -> bytes:
+    return body[:100]
+
+
+def with_another_byte(body: bytes) -> bytes:
+    return body.replace(b"compiled", b"compile?", 1)
+
+
+@pytest.mark.parametrize("spoil", [cut_short, with_another_byte])
+def test_a_kept_wheel_that_is_damaged_is_fetched_again(
+    tmp_path: Path, index: Path, spoil: Callable[[bytes], bytes]
+) -> None:
     kept = tmp_path / "kept"
     wheel = a_wheel(index)
     fetched([WANTED], "3.12", kept, quietly)
-    (kept / wheel.name).write_bytes(wheel.read_bytes()[:100])
-    assert set(fetched([WANTED], "3.12", kept, quietly)[0].files()) == TRAVELS
+    (kept / wheel.name).write_bytes(spoil(wheel.read_bytes()))
+    (found,) = fetched([WANTED], "3.12", kept, quietly)
+    assert set(found.files()) == TRAVELS
+    assert [content() for content in found.files().values()], "each can be read"
 
 
 @pytest.mark.parametrize(
