@@ -43,3 +43,10 @@ def test_more_than_aws_takes_is_refused_with_the_sizes() -> None:
 def test_what_would_not_be_one_word_to_a_shell_is_refused(word: str) -> None:
     with pytest.raises(Denied):
         user_data(word, "eu-west-1", BUNDLE)
+
+
+@pytest.mark.parametrize("word", ["b$(reboot)", "b`reboot`", 'b"', "b%s", "b\\n", "b c"])
+def test_an_archive_or_a_region_that_a_shell_would_read_is_refused(word: str) -> None:
+    for region, bundle in ((word, BUNDLE), ("eu-west-1", word)):
+        with pytest.raises(Denied):
+            user_data("s3://bucket/lab", region, bundle)

@@ -38,6 +38,8 @@ SKEW_S = 30  # more between this clock and the store's is refused by the agent a
 ROOM_MB = 1024  # the archive has 40 MB, unpacked 150; what is on a disk is never known to the byte
 PLACE = "/opt/cloudwhale"
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_PLAIN = re.compile(r"[\w./-]*", re.ASCII)
+"""What a shell takes as it is, in double quotes and in a format of `printf` too."""
 
 ARMED = """\
 #!/bin/sh
@@ -148,9 +150,10 @@ def user_data(mailbox: str, region: str, bundle: str) -> str:
 
     Raise Denied when it is longer than AWS takes, or would not be one word to a shell.
     """
-    for word in (mailbox, region, bundle):
-        if not word.isprintable() or "'" in word:
-            raise Denied(f"{word!r} cannot be said to a machine", "Use plain letters and digits.")
+    plain = all(_PLAIN.fullmatch(word) for word in (region, bundle))
+    if not plain or not mailbox.isprintable() or "'" in mailbox:
+        said = ", ".join(map(repr, (mailbox, region, bundle)))
+        raise Denied(f"{said} cannot be said to a machine", "Use plain letters and digits.")
     found = _SHA256.search(bundle)
     sha256 = found[0] if found else ""
     said = {"mailbox": mailbox, "region": region, "bundle": bundle, "sha256": sha256}
