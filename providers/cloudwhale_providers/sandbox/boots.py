@@ -1,5 +1,6 @@
 """Runs machines of the box that really boot: namespaces, a Debian of their own, cloud-init."""
 
+import contextlib
 import hashlib
 import os
 import shlex
@@ -239,7 +240,8 @@ def _ended(machine: _Running) -> int | None:
     for _ in range(LOOKS):
         children = _children(pid)
         for child in children or [pid]:
-            os.kill(child, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # it has just powered off by itself
+                os.kill(child, signal.SIGKILL)
         if os.waitpid(pid, os.WNOHANG)[0]:
             return None
         tick.wait(LOOK_AGAIN_S)

@@ -7,6 +7,7 @@ this host's own network, but for the link by which machines reach the world.
 
 import contextlib
 import os
+import re
 import socket
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ MINE = "cloudwhale-sandbox"
 FORWARDS = Path("/proc/sys/net/ipv4/ip_forward")
 GATEWAY = str(MACHINES[1])
 NAMESERVERS = Path("/etc/resolv.conf")
+_MARKED = re.compile(rf"--comment \"?{MINE}-([0-9a-f]+)\"?(?: |$)")
+"""What a box's rules bear."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,9 @@ class Network:
 
     def wire(self) -> Wire:
         """Return a new machine's end; raise OSError when none can be made."""
-        number = next(one for one in range(2, 255) if one not in self._wires)
+        number = next((one for one in range(2, 255) if one not in self._wires), None)
+        if number is None:
+            raise OSError(f"all addresses of {MACHINES} are taken")
         network = namespaces.new_network()
         with contextlib.ExitStack() as stack:
             stack.callback(os.close, network)
@@ -135,20 +140,33 @@ def _rules(name: str, far: str) -> Iterable[_Rule]:
 
 
 def forget_uplink(mark: str) -> None:
-    """Remove what a box with a mark has left in this host's own network; none is fine."""
+    """Remove what a box with a mark has left in this host's own network; none is fine.
+
+    Rules of other boxes go too where their link is gone: who was killed removes none, and nobody
+    may ever use its folder again. A link is made before its rules, and removed after them.
+    """
     for table in ("nat", "filter"):
         try:
             rules = namespaces.run_here(["iptables", "-w", "-t", table, "-S"])
         except OSError:
             continue  # no iptables here: then there is no rule either
         for line in rules.splitlines():
-            if f"{MINE}-{mark}" in line.split():
+            found = _MARKED.search(line)
+            if found is not None and (found[1] == mark or not _has_uplink(found[1])):
                 words = line.replace("-A ", "-D ", 1).split()
                 with contextlib.suppress(OSError):
                     namespaces.run_here(["iptables", "-w", "-t", table, *words])
-    if (Path("/sys/class/net") / _uplink_name(mark)).exists():
+    if _has_uplink(mark):
         with contextlib.suppress(OSError):
             namespaces.run_here(["ip", "link", "delete", _uplink_name(mark)])
+
+
+def _has_uplink(mark: str) -> bool:
+    try:
+        socket.if_nametoindex(_uplink_name(mark))
+    except OSError:
+        return False
+    return True
 
 
 def nameservers() -> tuple[str, ...]:
