@@ -12,6 +12,7 @@ from cloudwhale_providers.sandbox.endpoint.messages import Answer, Asked
 
 Answering = Callable[[Asked], Answer | None]
 """None: the connection is closed without an answer."""
+AGAIN_S = 0.1  # of real time: until another is accepted where one could not be
 
 
 class Server(ThreadingHTTPServer):
@@ -26,6 +27,8 @@ class Server(ThreadingHTTPServer):
         self._turn = threading.Lock()
         self._talks: list[threading.Thread] = []
         self._others: list[socket.socket] = []
+        self._accepting: list[threading.Thread] = []
+        self._stops = threading.Event()
         super().__init__(("127.0.0.1", port), Connection)
 
     def note(self, connection: socket.socket, is_open: bool) -> None:
@@ -39,23 +42,25 @@ class Server(ThreadingHTTPServer):
         thread = threading.Thread(
             target=self.process_request_thread, args=(request, client_address), daemon=True
         )
-        self._talks = [one for one in self._talks if one.is_alive()]
-        self._talks.append(thread)
-        thread.start()
+        with self._turn:  # whoever accepts on another socket comes here, too
+            self._talks = [one for one in self._talks if one.is_alive()]
+            self._talks.append(thread)
+            thread.start()
 
     def also(self, listening: socket.socket) -> None:
         """Listen on another socket too, until this stops."""
         self._others.append(listening)
         thread = threading.Thread(target=self._accept, args=(listening,), daemon=True)
-        self._talks.append(thread)
+        self._accepting.append(thread)
         thread.start()
 
     def _accept(self, listening: socket.socket) -> None:
-        while True:
+        while not self._stops.is_set():
             try:
                 request, address = listening.accept()
-            except OSError:
-                return  # it is closed
+            except OSError:  # it is closed, or there are too many files for a moment
+                self._stops.wait(AGAIN_S)
+                continue
             self.process_request(request, address)
 
     def hang_up(self) -> None:
@@ -67,11 +72,14 @@ class Server(ThreadingHTTPServer):
 
     def stop(self) -> None:
         """Serve no more; all threads of clients have ended when this returns."""
+        self._stops.set()
         self.shutdown()
         for listening in self._others:
             with contextlib.suppress(OSError):
                 listening.shutdown(socket.SHUT_RDWR)  # whoever accepts there wakes up
             listening.close()
+        for thread in self._accepting:
+            thread.join()  # nobody comes after those that are hung up
         self.hang_up()
         self.server_close()
         for thread in self._talks:
