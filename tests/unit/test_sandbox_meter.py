@@ -59,6 +59,17 @@ def test_a_bill_that_is_closed_stays_when_the_machine_is_not_listed_any_more(
     assert Meter(tmp_path).total == before == sum(one.cost for one in metered(tmp_path))
 
 
+def test_machines_of_a_box_that_was_killed_run_no_more_in_the_next_ones_bill(
+    tmp_path: Path,
+) -> None:
+    killed = Meter(tmp_path)
+    killed.read([an_instance()], 1150.0)
+    killed.keep(1150.0)
+    Meter(tmp_path).keep(9000.0)
+    (line,) = metered(tmp_path)
+    assert (line.until, line.cost) == (1150, killed.total)
+
+
 def test_bills_of_earlier_boxes_are_kept(tmp_path: Path) -> None:
     first = Meter(tmp_path)
     first.read([an_instance(ended_at=1100.0)], 1100.0)

@@ -8,7 +8,7 @@ so do machines that were taken back in their first hour. Each bill is rounded up
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from math import ceil, floor
 from pathlib import Path
@@ -49,7 +49,7 @@ class Meter:
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / record.METER
-        self._lines = {line.id: line for line in _kept(self._path)}
+        self._lines = {line.id: line for line in _closed(self._path)}
 
     def read(self, instances: Iterable[Instance], now: Instant) -> bool:
         """Count what runs and what has ended; say whether a machine has begun or ended."""
@@ -107,6 +107,16 @@ def _kept(path: Path) -> Sequence[Line]:
         return [Line(**line) for line in json.loads(path.read_text())["machines"]]
     except (OSError, ValueError, TypeError, KeyError):
         return ()
+
+
+def _closed(path: Path) -> Iterable[Line]:
+    """Yield an earlier box's bill: a kill leaves lines open, but its machines ended with it."""
+    try:
+        at = floor(json.loads(path.read_text())["at"])
+    except (OSError, ValueError, TypeError, KeyError):
+        return
+    for line in _kept(path):
+        yield line if line.until is not None else replace(line, until=max(line.since, at))
 
 
 def _extras(one: Instance) -> int:
