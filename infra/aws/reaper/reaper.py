@@ -13,11 +13,14 @@ from datetime import datetime
 from typing import Any
 
 import boto3
+from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 INSTALLATION, STOP_AT, NODE = "cloudwhale:installation", "cloudwhale:stop-at", "cloudwhale:node"
 LATE_S = 300.0
 """Schedules fire within a minute as a rule; who comes first after that is welcome."""
+PATIENCE: Any = Config(connect_timeout=3, read_timeout=10, retries={"total_max_attempts": 2})
+"""A region that does not answer takes half a minute of the function's two, and not all of them."""
 ALIVE = ("pending", "running", "stopping", "stopped")
 """A stopped machine has a disk that is billed."""
 
@@ -36,10 +39,8 @@ def handler(event: Mapping[str, Any], context: object) -> dict[str, Any]:
     for region in _regions():
         try:
             late = list(_late(region, whose, now - late_s))
-        except (
-            BotoCoreError,
-            ClientError,
-        ) as error:  # the other regions are looked at all the same
+        except (BotoCoreError, ClientError) as error:
+            # The other regions are looked at all the same.
             failed.append({"region": region, "says": str(error)})
             continue
         for one in late:
@@ -95,4 +96,4 @@ def _is_refused(region: str, one: dict[str, str]) -> bool:
 
 def _ec2(region: str) -> Any:
     sdk: Any = boto3
-    return sdk.client("ec2", region_name=region)
+    return sdk.client("ec2", region_name=region, config=PATIENCE)
