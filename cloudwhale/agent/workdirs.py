@@ -33,7 +33,13 @@ def kept(key: str, node: Path, objects: Objects) -> Path:
 
 
 def make_room(node: Path, most_bytes: int = KEPT_BYTES) -> None:
-    """Forget the archives that were used longest ago, until the others are few enough."""
+    """Forget the archives that were used longest ago, until the others are few enough.
+
+    What an agent that was killed has fetched in part goes, too: a node has one agent at a time.
+    """
+    for draft in (node / FOLDER).glob(".*"):
+        if not draft.name.startswith(_drafts()):
+            draft.unlink(missing_ok=True)
     found = [(one.stat(), one) for one in (node / FOLDER).glob("*.tar.gz")]
     room = most_bytes
     for told, one in sorted(found, key=lambda pair: pair[0].st_mtime, reverse=True):
@@ -43,7 +49,7 @@ def make_room(node: Path, most_bytes: int = KEPT_BYTES) -> None:
 
 
 def _fetch(key: str, archive: Path, objects: Objects) -> None:
-    handle, name = tempfile.mkstemp(prefix=".", dir=archive.parent)
+    handle, name = tempfile.mkstemp(prefix=_drafts(), dir=archive.parent)
     os.close(handle)
     draft = Path(name)
     try:
@@ -56,6 +62,11 @@ def _fetch(key: str, archive: Path, objects: Objects) -> None:
     finally:
         with suppress(OSError):
             draft.unlink(missing_ok=True)
+
+
+def _drafts() -> str:
+    """Return how what this process fetches is called until it is whole."""
+    return f".{os.getpid()}-"
 
 
 def _sha256(archive: Path) -> str:

@@ -54,3 +54,12 @@ def test_those_used_longest_ago_make_room(tmp_path: Path, store: StoreObjects) -
     new = kept(key, tmp_path, store)
     make_room(tmp_path, most_bytes=len(BODY))
     assert (old.exists(), new.exists()) == (False, True)
+
+
+def test_what_a_killed_agent_has_fetched_in_part_goes(tmp_path: Path, store: StoreObjects) -> None:
+    archive = kept(KEY, tmp_path, store)
+    left, own = (archive.with_name(f".{pid}-left") for pid in (os.getpid() + 1, os.getpid()))
+    for draft in (left, own):
+        draft.write_bytes(b"half")
+    make_room(tmp_path)
+    assert (left.exists(), own.exists(), archive.exists()) == (False, True, True)
