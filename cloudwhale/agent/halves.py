@@ -23,8 +23,8 @@ from cloudwhale.spi.errors import StoreUnusable
 NOTED_FROM_BYTES = 4 << 20
 """Smaller objects are quicker fetched again than noted."""
 READ_BYTES = 1 << 20
-WARM_BYTES = 256 << 10
-"""So much is written and summed up before the next: the processor's cache holds it meanwhile."""
+NOTED_EVERY_BYTES = 4 << 20
+"""So much of each piece a kill may cost."""
 TRIES = 3
 TRY_AGAIN_S: Seconds = 2.0  # of real time: a store recovers no faster where time is
 BOOT = Path("/proc/sys/kernel/random/boot_id")
@@ -147,20 +147,29 @@ class Half:
         return coming
 
     def _stream(self, piece: Piece, coming: "_Coming") -> None:
-        for chunk in self.source.read(self.one, coming.at, piece.end):
-            view = memoryview(chunk)
-            for at in range(0, len(view), WARM_BYTES):
-                warm = view[at : at + WARM_BYTES]
-                _written(coming.file, warm, coming.at + at)
+        noted = coming.at
+        try:
+            for chunk in self.source.read(self.one, coming.at, piece.end):
+                view = memoryview(chunk)
+                _written(coming.file, view, coming.at)
                 if coming.digest is not None:
-                    coming.digest.update(warm)
-            coming.at += len(view)
-            self.came(len(chunk))
-            if self._is_noted:
-                with self._list.open("a") as noted:
-                    noted.write(f"{piece.number} {coming.at}\n")
-            if not self.is_wanted():
-                raise Stopped
+                    coming.digest.update(view)
+                coming.at += len(view)
+                self.came(len(view))
+                if coming.at - noted >= NOTED_EVERY_BYTES:
+                    noted = self._note(piece, coming.at)
+                if not self.is_wanted():
+                    raise Stopped
+        finally:
+            if coming.at > noted:
+                self._note(piece, coming.at)
+
+    def _note(self, piece: Piece, at: int) -> int:
+        """Remember how far a piece is; return that."""
+        if self._is_noted:
+            with self._list.open("a") as noted:
+                noted.write(f"{piece.number} {at}\n")
+        return at
 
     def _turn_back(self, piece: Piece, coming: "_Coming") -> None:
         """Go on where it broke off if a part can be asked for, else at the beginning."""
