@@ -42,7 +42,8 @@ def read(path: Path, wishes: Wishes, now: Instant) -> Sheaf:
 def dry_run(desk: Desk, sheaf: Sheaf) -> Preview:
     """Return where a file's jobs would go now.
 
-    What could be rented is looked at only where it can matter: for jobs that nothing here runs.
+    What could be rented is looked at only where it can matter: for jobs that nothing here runs, and
+    where a cloud and a budget allow it, for those that do not start here at once.
     """
     return _planned(desk, [sheaf], always=False)
 
@@ -62,9 +63,18 @@ def _planned(desk: Desk, sheaves: Sequence[Sheaf], *, always: bool) -> Preview:
     with Thinking(f"planning {counted(jobs, 'job')}"):
         if not always:
             made = preview(desk, parts, now)
-            if not any(job.state in CODES for job in made.jobs):
+            if not _may_rent(desk, parts, made):
                 return made
         return preview(desk, parts, now, _supply(desk, now, parts))
+
+
+def _may_rent(desk: Desk, parts: Sequence[Part], made: Preview) -> bool:
+    """Say whether a plan without offers leaves open what would be rented, or would be needed.
+
+    Nobody is asked to agree to "nothing is rented" when a round would rent for who waits.
+    """
+    pays = bool(desk.settings.clouds) and any(part.budget is not None for part in parts)
+    return any(job.state in CODES or (pays and job.state != "runs-now") for job in made.jobs)
 
 
 def _supply(desk: Desk, now: Instant, parts: Sequence[Part]) -> "Supply":

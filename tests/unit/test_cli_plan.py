@@ -17,7 +17,7 @@ from cloudwhale.cli.plan_keys import plan_keys
 from cloudwhale.cli.plan_machines import machine_lines, machines_sheet
 from cloudwhale.cli.plan_money import NEEDS_AN_ACCOUNT, money_notes
 from cloudwhale.cli.plan_view import by_name, plan_sheet
-from cloudwhale.cli.planning import Sheaf, exit_of
+from cloudwhale.cli.planning import Sheaf, dry_run, exit_of
 from cloudwhale.cli.queueing import queued_words
 from cloudwhale.cli.refusing import refuse_impossible
 from cloudwhale.cli.watching import question
@@ -26,7 +26,7 @@ from cloudwhale.control.intake import JobFile
 from cloudwhale.control.previewed import Later, More, PlannedJob, Preview, PreviewMachine
 from cloudwhale.model.job import JobSpec
 from cloudwhale.model.run import Run
-from cloudwhale.model.units import NOTHING, micro_usd
+from cloudwhale.model.units import NOTHING, MicroUsd, micro_usd
 from cloudwhale.reporting.drawn import show, show_lines
 from cloudwhale.reporting.sheet import plain_lines, text_of
 from cloudwhale.spi.errors import DeadlineImpossible, NothingCanRunIt, OverBudget, SpecError
@@ -286,6 +286,18 @@ def test_a_plan_of_it_is_no_failure(desk: Desk) -> None:
 
 def test_what_runs_or_waits_here_is_not_refused(desk: Desk) -> None:
     assert refused(looked(desk, SPECS[2])) is None
+
+
+@pytest.mark.parametrize(("budget", "state"), [(micro_usd(50), "rented"), (None, "waits")])
+def test_who_is_asked_is_told_what_is_rented_for_jobs_that_wait_for_want_of_nodes(
+    tmp_path: Path, budget: MicroUsd | None, state: str
+) -> None:
+    clouds = {"aws": {"regions": ["us-east-1"]}}
+    desk = a_desk(tmp_path, rent="greedy", takes_jobs=False, clouds=clouds)
+    file = JobFile(specs=(a_gpu_job(),), digest="", budget=budget)
+    made = dry_run(desk, Sheaf(Path("a.yaml"), file))
+    assert [job.state for job in made.jobs] == [state]
+    assert len(made.machines) == (1 if budget else 0)
 
 
 def test_who_only_queues_is_told_what_will_be_rented(desk: Desk) -> None:
