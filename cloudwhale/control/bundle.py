@@ -149,11 +149,22 @@ def _sha256(body: bytes) -> str:
     return hashlib.sha256(body).hexdigest()
 
 
+def _sha256_of(file: Path) -> str:
+    with file.open("rb") as body:
+        return hashlib.file_digest(body, "sha256").hexdigest()
+
+
 def _kept(place: Path, recipe: str) -> Bundle | None:
-    """Return the archive of a recipe with the most Pythons; one that is torn is removed."""
+    """Return the archive of a recipe with the most Pythons; one that is damaged is removed.
+
+    Each is read whole: machines refuse what is not what its name says, all of them.
+    """
     found: list[Bundle] = []
     for file in sorted(place.glob(f"{recipe}-*.tar.gz")):
+        sha256 = file.name.removeprefix(f"{recipe}-").removesuffix(".tar.gz")
         try:
+            if _sha256_of(file) != sha256:
+                raise ValueError("it is not what its name says")
             about = _About.model_validate_json(bundle_archive.first(file))
         except (OSError, ValueError):
             file.unlink(missing_ok=True)
@@ -161,7 +172,7 @@ def _kept(place: Path, recipe: str) -> Bundle | None:
         found.append(
             Bundle(
                 file=file,
-                sha256=file.name.removeprefix(f"{recipe}-").removesuffix(".tar.gz"),
+                sha256=sha256,
                 size_bytes=file.stat().st_size,
                 pythons=about.pythons,
                 missing=tuple(about.missing.values()),

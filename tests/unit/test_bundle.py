@@ -250,6 +250,16 @@ def test_one_that_is_torn_is_made_again(
     assert bundle._sha256(found.file.read_bytes()) == found.sha256
 
 
+def test_one_whose_end_is_damaged_is_made_again(
+    tmp_path: Path, index: Index, small: list[Source]
+) -> None:
+    found = made(tmp_path)
+    body = found.file.read_bytes()
+    found.file.write_bytes(body[:-9] + bytes([body[-9] ^ 1]) + body[-8:])
+    assert made(tmp_path) == found
+    assert found.file.read_bytes() == body
+
+
 def test_old_ones_go(
     tmp_path: Path, index: Index, small: list[Source], monkeypatch: pytest.MonkeyPatch
 ) -> None:
