@@ -152,8 +152,8 @@ def user_data(mailbox: str, region: str, bundle: str) -> str:
     """
     plain = all(_PLAIN.fullmatch(word) for word in (region, bundle))
     if not plain or not mailbox.isprintable() or "'" in mailbox:
-        said = ", ".join(map(repr, (mailbox, region, bundle)))
-        raise Denied(f"{said} cannot be said to a machine", "Use plain letters and digits.")
+        words = ", ".join(map(repr, (mailbox, region, bundle)))
+        raise Denied(f"{words} cannot be said to a machine", "Use plain letters and digits.")
     found = _SHA256.search(bundle)
     sha256 = found[0] if found else ""
     said = {"mailbox": mailbox, "region": region, "bundle": bundle, "sha256": sha256}
