@@ -3,6 +3,7 @@
 import io
 import re
 import shutil
+import subprocess
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -80,6 +81,8 @@ def test_an_agent_that_never_arms_its_watchdog_ends_the_machine(machine: Machine
     booted = machine.first("agent")
     assert booted.failed == "agent: the agent has not armed its watchdog: no module named pydantic"
     assert booted.was_shut_down and "shutdown -c" not in machine.calls()
+    name = str(machine.place / "agent")
+    assert subprocess.run(["pgrep", "-f", name], check=False).returncode == 1, "nothing tries again"
 
 
 def test_a_phase_that_hangs_is_ended_and_says_its_limit(machine: Machine) -> None:

@@ -74,11 +74,15 @@ else
         case $? in 0 | 2) exit ;; esac  # it has left, or its name is another agent'\''s
         sleep 5
     done' cloudwhale-agent "$place/agent" >>"$log" 2>&1 </dev/null &
+    loop=$!
 fi
 
 armed="$home/nodes/$CLOUDWHALE_NODE/watchdog.json"
-wait_for 90 test -s "$armed" ||
+wait_for 90 test -s "$armed" || {
+    # The loop leads a session, and so a group, of its own; it may have ended.
+    [ -z "${loop:-}" ] || kill -- "-$loop" 2>/dev/null || :
     give_up "the agent has not armed its watchdog: $(tail -n 1 "$log" 2>/dev/null)"
+}
 # Else it would come in the middle of a job.
 again 3 shutdown -c || give_up "the first end of this machine cannot be called off"
 say "the agent watches over the lease $lease, with $("$python" -V)"
