@@ -68,6 +68,12 @@ def test_roles_that_may_not_be_seen_may_be_there(aws: ScriptedAws, calls: Client
 # -- bucket ----------------------------------------------------------------------------------
 
 
+def test_a_name_that_no_bucket_can_have_is_said_to_be_one(aws: ScriptedAws, calls: Clients) -> None:
+    found = row(rows_of(calls, mailbox="s3://lab bucket!/whale"), "bucket")
+    assert (found.state, found.says) == ("failed", "no bucket can have the name lab bucket!")
+    assert "Set `mailbox` to s3://NAME/cloudwhale" in found.remedy
+
+
 def test_credentials_of_a_profile_are_not_found_by_the_mailboxs_client() -> None:
     found = checks_bucket.credentials(f"arn:aws:iam::{ACCOUNT}:user/ann", {"AWS_REGION": "x"})
     assert found is not None and found.state == "failed"

@@ -1,6 +1,7 @@
 """Whether the mailbox's bucket is there, ours, where we take it to be, and can be written once."""
 
 import os
+import re
 from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -16,6 +17,8 @@ OLD_EU = "EU"
 REFUSED = frozenset({"403", "AccessDenied", "AllAccessDisabled"})
 ABSENT = frozenset({"404", "NoSuchBucket"})
 EXISTS = frozenset({"PreconditionFailed", "412", "ConditionalRequestConflict"})
+NAME = re.compile(r"[A-Za-z0-9._-]{3,255}")
+"""As buckets of before 2018 may be called in us-east-1 (S3's user guide); new ones are stricter."""
 REGION_WORDS = ("AWS_REGION", "AWS_DEFAULT_REGION")
 """Where the mailbox's client reads its region; the first that is set holds."""
 CREDENTIAL_WORDS = (
@@ -55,6 +58,8 @@ def look(
             "`cloudwhale doctor aws --fix` makes a bucket and sets `mailbox`; or `aws s3 mb "
             "s3://NAME --region REGION`, and `mailbox` in cloudwhale.toml as s3://NAME/cloudwhale.",
         )
+    if not NAME.fullmatch(bucket.name):
+        return Found("failed", f"no bucket can have the name {bucket.name}", _NAMES)
     region = _region(calls, bucket, account)
     if isinstance(region, Found):
         return region
@@ -95,6 +100,10 @@ def _region(calls: Calls, bucket: Bucket, account: str) -> str | Found:
     return "eu-west-1" if where == OLD_EU else str(where or US_EAST_1)
 
 
+_NAMES = (
+    "Set `mailbox` to s3://NAME/cloudwhale: names have 3 to 63 small letters, digits, dots and "
+    "hyphens, and begin and end with a letter or a digit."
+)
 _ANOTHER = (
     "Names of buckets are taken in the whole world: `aws s3 mb s3://NAME --region REGION` with "
     "another name, and set `mailbox` to it."
