@@ -338,11 +338,11 @@ def test_a_machine_hears_that_an_order_is_not_there_yet(
     assert inside.modified_at(f"inbox/{own}/000099.json") is None
 
 
-@pytest.mark.parametrize("box", BOXES)
+@pytest.mark.parametrize("kind", BOXES)
 def test_a_machine_writes_into_its_own_folders(
-    inside: StoreObjects, inner: Machine, box: str
+    inside: StoreObjects, inner: Machine, kind: str
 ) -> None:
-    assert inside.create(f"{box}/{folder_of(inner.node, inner.door)}/000001.json", b"mine")
+    assert inside.create(f"{kind}/{folder_of(inner.node, inner.door)}/000001.json", b"mine")
 
 
 def test_what_a_machine_reads_of_its_own_nobody_else_may(
