@@ -12,14 +12,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from aws_models import check_answer, check_asked
+from small_iam import SmallIam
 from small_schedules import SmallSchedules, Words, refused
 
 from cloudwhale.simulation.clock import SteppedClock
 
 AMI = "ami-0123456789abcdef0"
 VPC, GROUP, GANG = "vpc-1", "sg-1", "sg-gang"
-MACHINES = "AROA0123456789ABCDEF0"
-"""Id of the role in every instance profile."""
 ZONES = "abc"
 NONE = {
     "describe_fleets": "Fleets",
@@ -52,7 +51,7 @@ class Box:
     """What it was asked for with."""
 
 
-class SmallAws(SmallSchedules):
+class SmallAws(SmallSchedules, SmallIam):
     """Regions alike, three zones each; every instance runs at once and ends at once."""
 
     def __init__(self, clock: SteppedClock) -> None:
@@ -79,7 +78,6 @@ class SmallAws(SmallSchedules):
         self.dies: tuple[str, str] | None = None
         """Code and message of why new machines end before they run."""
         self.vpcs = [VPC]
-        self.has_machines_role = True
         self.fault: Fault | None = None
         self.region_name = "us-east-1"
         self._count = itertools.count(1)
@@ -131,20 +129,6 @@ class SmallAws(SmallSchedules):
                 for name in json.loads(one["Target"]["Input"])["InstanceIds"]:
                     self.end(name)
                 del self.schedules[key]
-
-    # -- IAM ---------------------------------------------------------------------------------
-
-    def get_instance_profile(self, region: str, words: Words) -> Words:
-        """Return a profile whose role is one for all names."""
-        name, account = words["InstanceProfileName"], "arn:aws:iam::123456789012"
-        at = datetime.fromtimestamp(self.clock.now(), UTC)
-        role = {"Path": "/", "RoleName": name, "RoleId": MACHINES, "CreateDate": at,
-                "Arn": f"{account}:role/{name}"}  # fmt: skip
-        return {"InstanceProfile": {
-            "Path": "/", "InstanceProfileName": name, "InstanceProfileId": "AIPA0123456789ABCDEF0",
-            "Arn": f"{account}:instance-profile/{name}", "CreateDate": at,
-            "Roles": [role] if self.has_machines_role else [],
-        }}  # fmt: skip
 
     # -- EC2 ---------------------------------------------------------------------------------
 
