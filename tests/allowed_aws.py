@@ -8,10 +8,11 @@ too: roles that are passed, the role of spot, the stop that fires.
 import hashlib
 import io
 import os
+import shlex
 import subprocess
 import sys
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -26,6 +27,7 @@ from renting_aws import a_request, an_offer
 from cloudwhale.mailbox.box import (
     NODE_FOLDERS,
     bundle_key,
+    folder_of,
     forget_node,
     inbox_from,
     orders_to,
@@ -35,7 +37,7 @@ from cloudwhale.mailbox.box import (
 from cloudwhale.mailbox.objects import PART_BYTES, StoreObjects, open_objects
 from cloudwhale.model.job import CheckpointRule
 from cloudwhale.model.rental import Lease
-from cloudwhale.spi.provider import LaunchRequest, Leftover, Provider
+from cloudwhale.spi.provider import LaunchRequest, Leftover, Machine, Provider
 from cloudwhale_providers.aws import machine_store
 from cloudwhale_providers.aws.clients import Clients
 from cloudwhale_providers.aws.things import KINDS
@@ -127,10 +129,11 @@ def keys_of(box: Box, machine: str) -> Credentials:
 class BoxedAgent(LiveAgent):
     """A real agent on a machine of the box: it has nothing but its role's keys."""
 
-    def __init__(self, folder: Path, keys: Credentials) -> None:
-        super().__init__(folder)
+    def __init__(self, folder: Path, keys: Credentials, door: str) -> None:
+        super().__init__(folder, door)
         self.url, self.objects = MAILBOX, open_objects(MAILBOX)
-        self._orders, self._inbox = orders_to(self.objects, NODE), inbox_from(self.objects, NODE)
+        self._orders = orders_to(self.objects, self.mailbox)
+        self._inbox = inbox_from(self.objects, self.mailbox)
         self.env |= as_machine(keys)
 
 
@@ -146,12 +149,13 @@ def whole_life(folder: Path) -> Life:
         provider.check()
         provider.offers(box.clock.now())
         _mailbox(folder)
-        machine = provider.launch(request(box, NODE, offer=LISTED[0], gang=True)).id
+        launched = provider.launch(request(box, NODE, offer=LISTED[0], gang=True))
+        machine = launched.id
         pinned = box.provider_with(LAB, LISTED, pin_zone=True)
         pinned.launch(request(box, "pinned"))
         box.endpoint.step(box.clock.now())
         _boot(box, machine, folder)
-        _work(box, machine, folder)
+        _work(box, launched, folder)
         _stop(box, provider)
         assert provider.extend(machine, box.clock.now() + 1800.0) != "fixed"
         _sweep(box, provider)
@@ -159,7 +163,7 @@ def whole_life(folder: Path) -> Life:
         for one in provider.leftovers(()):
             provider.remove(one)
         assert not provider.leftovers(())
-        forget_node(open_objects(MAILBOX), NODE)
+        forget_node(open_objects(MAILBOX), folder_of(NODE, launched.door))
     return life
 
 
@@ -208,26 +212,36 @@ def _boot(box: Box, machine: str, folder: Path) -> None:
         environment = {
             "PATH": os.environ["PATH"], "AWS_ENDPOINT_URL": os.environ["AWS_ENDPOINT_URL"],
             "AWS_EC2_METADATA_SERVICE_ENDPOINT": url, "CLOUDWHALE_MAILBOX": MAILBOX,
-            "CLOUDWHALE_REGION": REGION, "CLOUDWHALE_NODE": NODE,
+            "CLOUDWHALE_REGION": REGION,
         }  # fmt: skip
         bundle = bundle_key(hashlib.sha256(b"an agent").hexdigest())
+        told = _asked(program, ["about"], environment)
+        assert f":{machine}" in told["CLOUDWHALE_DOOR"]
+        environment |= told
         for words in (
             ["clock"], ["tell", "watchdog", "begun"], ["get", bundle, str(folder / "fetched")],
             ["tell", "watchdog", "done"],
         ):  # fmt: skip
-            subprocess.run(
-                [sys.executable, "-IS", str(program), *words], env=environment, check=True,
-                timeout=60, stdout=subprocess.DEVNULL,
-            )  # fmt: skip
+            _asked(program, words, environment)
         assert (folder / "fetched").read_bytes() == b"an agent"
     finally:
         metadata.close()
 
 
-def _work(box: Box, machine: str, folder: Path) -> None:
+def _asked(program: Path, words: Sequence[str], environment: Mapping[str, str]) -> dict[str, str]:
+    """Run what a machine asks with; return what it says for its environment."""
+    said = subprocess.run(
+        [sys.executable, "-IS", str(program), *words], env=environment, check=True, timeout=60,
+        capture_output=True, text=True,
+    ).stdout  # fmt: skip
+    lines = [shlex.split(line) for line in said.splitlines() if line.startswith("export ")]
+    return dict(word.split("=", 1) for _, word in lines)
+
+
+def _work(box: Box, machine: Machine, folder: Path) -> None:
     """Let a job run, save, be restored and leave something; let its agent die and be doubted."""
-    keys = keys_of(box, machine)
-    agent = BoxedAgent(folder / "agent", keys)
+    keys = keys_of(box, machine.id)
+    agent = BoxedAgent(folder / "agent", keys, machine.door)
     key = workdir_key(_workdir(agent.objects, folder))
     rule = CheckpointRule(every_s=0.1, keep=1, grace_s=5.0)
     agent.start()
@@ -245,7 +259,7 @@ def _work(box: Box, machine: str, folder: Path) -> None:
         assert saved.attempt == 1
         assert b"over" in agent.log()
         assert agent.objects.get(f"{outputs_prefix('job', 1)}/manifest.json") is not None
-        _doubted(agent, folder, keys)
+        _doubted(folder, keys, machine.door)
     finally:
         agent.end()
     _given_up(machines_mailbox(keys), "checkpoints/job/1-99/000000")
@@ -264,9 +278,9 @@ def _workdir(objects: StoreObjects, folder: Path) -> str:
     return sha256
 
 
-def _doubted(agent: BoxedAgent, folder: Path, keys: Credentials) -> None:
+def _doubted(folder: Path, keys: Credentials, door: str) -> None:
     """Let another agent want the name: it asks the store's clock, and is refused."""
-    other = BoxedAgent(folder / "other", keys)
+    other = BoxedAgent(folder / "other", keys, door)
     other.start()
     assert other.process.wait(timeout=60) != 0
     assert "is taken" in other.story()

@@ -15,7 +15,7 @@ from live_agent import CLOCK, until
 
 from cloudwhale.control.bundle import Bundle, made
 from cloudwhale.control.bundle_delivery import Delivery
-from cloudwhale.mailbox.box import boot_of, inbox_from, orders_to
+from cloudwhale.mailbox.box import boot_of, folder_of, inbox_from, orders_to
 from cloudwhale.mailbox.documents import REPORTS, AnyReport, BootTold, Joined, StartOrder
 from cloudwhale.mailbox.objects import StoreObjects
 from cloudwhale.simulation.clock import SteppedClock
@@ -25,6 +25,7 @@ from cloudwhale_providers.sandbox import boots, cgroups, namespaces
 from cloudwhale_providers.sandbox.box import MAILBOX, reached
 from cloudwhale_providers.sandbox.choosing import chosen
 from cloudwhale_providers.sandbox.endpoint import Endpoint, Instance, Weather
+from cloudwhale_providers.sandbox.endpoint.account import MACHINE_ROLE_ID
 from cloudwhale_providers.sandbox.guests import guest
 from cloudwhale_providers.sandbox.hypervisor import CONSOLE, House
 from cloudwhale_providers.sandbox.metadata import MetadataService
@@ -74,15 +75,18 @@ class BootingCloud:
     objects: StoreObjects
     left: list[int] = field(default_factory=list[int])
     """Processes that could not be ended."""
+    folders: dict[str, str] = field(default_factory=dict[str, str])
+    """What each node's folders in the mailbox are called."""
 
     def launch(self, node: str, script: str = "", kind: str = "g5.xlarge", gpus: int = 1) -> str:
         """Launch a machine as the provider does; return its id. `script`: its user data."""
         tags = {
             "cloudwhale:node": node, "cloudwhale:lease": "1:900",
             "cloudwhale:installation": "lab", "cloudwhale:gpus": str(gpus),
+            "cloudwhale:role": MACHINE_ROLE_ID,
         }  # fmt: skip
         told = script or user_data(MAILBOX, REGION, the_bundle().key)
-        return self.box.run(
+        machine = self.box.run(
             ImageId=IMAGE,
             InstanceType=kind,
             UserData=told,  # botocore encodes it
@@ -94,6 +98,8 @@ class BootingCloud:
                  "Tags": [{"Key": key, "Value": value} for key, value in tags.items()]},
             ],
         )  # fmt: skip
+        self.folders[node] = folder_of(node, f"{MACHINE_ROLE_ID}:{machine}")
+        return machine
 
     def turn(self) -> None:
         """Let happen what is due, as a box's own loop does."""
@@ -134,13 +140,13 @@ class BootingCloud:
 
     def boot(self, node: str) -> list[BootTold]:
         """Return what a machine has told of its boot."""
-        told = boot_of(self.objects, node)
+        told = boot_of(self.objects, self.folders[node])
         bodies = [told.read(number) for number in range(1, told.newest() + 1)]
         return [BootTold.model_validate_json(body) for body in bodies if body is not None]
 
     def reports(self, node: str) -> list[AnyReport]:
         """Return what a machine's agent has reported."""
-        inbox = inbox_from(self.objects, node)
+        inbox = inbox_from(self.objects, self.folders[node])
         bodies = [inbox.read(number) for number in range(1, inbox.newest() + 1)]
         return [REPORTS.validate_json(body) for body in bodies if body is not None]
 
@@ -150,7 +156,8 @@ class BootingCloud:
 
     def order(self, node: str, order: StartOrder, after: int = 0) -> None:
         """Tell an agent to start a job."""
-        orders_to(self.objects, node).post(order.model_dump_json().encode(), after=after)
+        box = orders_to(self.objects, self.folders[node])
+        box.post(order.model_dump_json().encode(), after=after)
 
     def inside(self, machine: str, words: Sequence[str], body: bytes = b"") -> bytes:
         """Run a program in a machine, as somebody with a key would; return what it says."""

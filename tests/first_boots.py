@@ -24,10 +24,11 @@ from typing import Any
 import small_s3
 
 from cloudwhale.clock import SystemClock
+from cloudwhale.mailbox.box import folder_of
 from cloudwhale_providers.aws.user_data import user_data
 
 BOOT = Path(__file__).parents[1] / "cloudwhale" / "agent" / "boot"
-NODE, ROLE = "rent-1", "cloudwhale-machine"
+NODE, ROLE, MACHINE = "rent-1", "cloudwhale-machine", "i-0123456789abcdef0"
 LIMIT_S = 60.0
 OURS = (
     "sh", "bash", "base64", "cat", "chmod", "cp", "cut", "date", "df", "dirname", "echo", "env",
@@ -278,7 +279,9 @@ class Machine:
     def told(self) -> list[dict[str, Any]]:
         """Return what it has told of its boot."""
         found: list[dict[str, Any]] = []
-        while body := self._asks("GET", f"boots/{NODE}/{len(found) + 1:06d}.json"):
+        door = self.metadata.documents.get("meta-data/tags/instance/cloudwhale:role", "")
+        folder = f"boots/{folder_of(NODE, door and f'{door}:{MACHINE}')}"
+        while body := self._asks("GET", f"{folder}/{len(found) + 1:06d}.json"):
             found.append(json.loads(body))
         return found
 
@@ -345,6 +348,7 @@ def role() -> Mapping[str, str]:
     return {
         folder: ROLE,
         folder + ROLE: json.dumps(keys),
+        "meta-data/instance-id": MACHINE,
         "dynamic/instance-identity/document": json.dumps({"pendingTime": launched}),
     }
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from cloudwhale.agent.attempts import AttemptFolder, Pids
 from cloudwhale.clock import SystemClock, wait
-from cloudwhale.mailbox.box import inbox_from, orders_to, whole_log_key
+from cloudwhale.mailbox.box import folder_of, inbox_from, orders_to, whole_log_key
 from cloudwhale.mailbox.documents import (
     REPORTS,
     AnyReport,
@@ -70,21 +70,23 @@ def a_stop(job: str = "job", attempt: int = 1, **fields: Any) -> StopOrder:
 class LiveAgent:
     """The agent of one node, with the controller's end of its mailbox."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, door: str = "") -> None:
+        """`door`: see `mailbox.box.folder_of`."""
         self.home = folder / "home"
         self.home.mkdir(parents=True)
         self.url = (folder / "mailbox").as_uri()
         self.objects = open_objects(self.url)
         self.attempts = self.home / "nodes" / NODE / "attempts"
         self.reports: list[AnyReport] = []
-        self.options: list[str] = []
+        self.options: list[str] = [f"--door={door}"] if door else []
+        self.mailbox = folder_of(NODE, door)
         self.env: dict[str, str] = {"PYTHONPATH": str(Path(__file__).parent)}
         self.program = "cloudwhale.agent"
         self.python = sys.executable
         self.before: list[str] = []
         """Words before its command, as of a program that enters a namespace."""
-        self._orders = orders_to(self.objects, NODE)
-        self._inbox = inbox_from(self.objects, NODE)
+        self._orders = orders_to(self.objects, self.mailbox)
+        self._inbox = inbox_from(self.objects, self.mailbox)
         self._posted = 0
         self._process: subprocess.Popen[bytes] | None = None
 

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from aws_models import check_answer, check_asked
+from small_iam import SmallIam
 from small_schedules import SmallSchedules, Words, refused
 
 from cloudwhale.simulation.clock import SteppedClock
@@ -50,7 +51,7 @@ class Box:
     """What it was asked for with."""
 
 
-class SmallAws(SmallSchedules):
+class SmallAws(SmallSchedules, SmallIam):
     """Regions alike, three zones each; every instance runs at once and ends at once."""
 
     def __init__(self, clock: SteppedClock) -> None:

@@ -22,9 +22,9 @@ from cloudwhale.agent.tenancy import Tenancy, Terms, terms_from
 from cloudwhale.agent.users import apart
 from cloudwhale.clock import SystemClock
 from cloudwhale.host import add_arguments, options_from
-from cloudwhale.mailbox.box import boot_of
+from cloudwhale.mailbox.box import Box, boot_of
 from cloudwhale.mailbox.documents import BootTold
-from cloudwhale.mailbox.objects import Objects, open_objects
+from cloudwhale.mailbox.objects import open_objects
 from cloudwhale.spi.clock import Clock
 from cloudwhale.spi.errors import CloudwhaleError, SettingsError
 from cloudwhale.spi.notices import Notices
@@ -101,18 +101,19 @@ def serve(told: argparse.Namespace, sizes: Sizes = NORMAL) -> int:
     if tenancy is not None:
         tenancy.begin(clock.now())  # first: whatever comes, this machine ends in time
     objects = open_objects(told.mailbox)
-    agent = f"{told.node}-{os.urandom(6).hex()}"
+    wanted = Wanted(told.node, f"{told.node}-{os.urandom(6).hex()}", told.lease_s, told.door)
     try:
         if tenancy is not None and told.own_users:
-            _must_keep_apart(place, objects, clock)
-        standing = claim(Wanted(told.node, agent, told.lease_s), place, objects, clock)
+            _must_keep_apart(place, boot_of(objects, wanted.folder), clock)
+        standing = claim(wanted, place, objects, clock)
     except (NameTaken, ClockDiffers, NotApart):
         if tenancy is not None:
             tenancy.end_machine()  # trying again does not help, and every minute costs
         raise
     charge = Charge(
         node=told.node,
-        agent=agent,
+        agent=wanted.agent,
+        door=told.door,
         options=options,
         lease_s=told.lease_s,
         parent=told.parent,
@@ -141,7 +142,7 @@ def keep_no_cores() -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (1, most))
 
 
-def _must_keep_apart(place: Place, objects: Objects, clock: Clock) -> None:
+def _must_keep_apart(place: Place, told: Box, clock: Clock) -> None:
     """Raise NotApart, and tell why the boot has failed, where jobs cannot be kept apart.
 
     Where jobs run already, under an agent that could, the rim says what is wrong.
@@ -149,8 +150,7 @@ def _must_keep_apart(place: Place, objects: Objects, clock: Clock) -> None:
     lacks = apart(place)
     if lacks and not any(place.attempts.iterdir()):
         failed = BootTold(at=clock.now(), phase="agent", state="failed", says=lacks)
-        box = boot_of(objects, place.path.name)
-        box.post(failed.model_dump_json().encode(), box.newest())
+        told.post(failed.model_dump_json().encode(), told.newest())
         raise NotApart(lacks, "Rent a machine whose image has nftables or iptables.")
 
 
@@ -192,6 +192,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--mailbox", required=True, metavar="URL")
     parser.add_argument("--home", required=True, type=Path, metavar="DIR")
     parser.add_argument("--node", required=True, metavar="NAME")
+    parser.add_argument(
+        "--door", default="", metavar="NAME", help="who it is to the mailbox's store, if that tells"
+    )
     parser.add_argument("--lease-s", type=float, default=LEASE_S, metavar="SECONDS")
     parser.add_argument("--parent", type=int, metavar="PID", help="leave when it is gone")
     _add_lease(parser)

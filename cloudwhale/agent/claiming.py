@@ -7,6 +7,7 @@ from pathlib import Path
 
 from cloudwhale.agent.place import Kept, Place
 from cloudwhale.agent.shim_processes import boot_id, started_at
+from cloudwhale.mailbox.box import folder_of
 from cloudwhale.mailbox.claims import SKEW_S, Claim, Claims, Held, free_after_s
 from cloudwhale.mailbox.objects import Objects
 from cloudwhale.model.units import Seconds
@@ -32,6 +33,13 @@ class Wanted:
     node: str
     agent: str
     lease_s: Seconds
+    door: str = ""
+    """See `mailbox.box.folder_of`."""
+
+    @property
+    def folder(self) -> str:
+        """Return what the node's folders in the mailbox are called."""
+        return folder_of(self.node, self.door)
 
 
 class Standing:
@@ -52,7 +60,7 @@ def claim(wanted: Wanted, place: Place, objects: Objects, clock: Clock) -> Stand
     One create and one look at it when nobody else was here since this place's last agent.
     """
     kept = place.claimed()
-    claims = Claims(objects, wanted.node)
+    claims = Claims(objects, wanted.folder)
     mine = _mine(wanted, kept.place, clock)
     asked_at = clock.now()
     number = claims.make(mine, kept.number)
@@ -135,7 +143,7 @@ def _taken(wanted: Wanted, why: str, otherwise: str = "") -> NameTaken:
 
 def _store_now(objects: Objects, wanted: Wanted, kept: Kept, clock: Clock) -> float:
     """Return the time by the store's clock, to within a request."""
-    key = f"{PROBE}/{wanted.node}-{kept.place}"
+    key = f"{PROBE}/{wanted.folder}-{kept.place}"
     objects.put_chunks(key, [b"?"])
     at = objects.modified_at(key)
     objects.delete([key])

@@ -56,17 +56,17 @@ class OrderReader:
     def __init__(
         self,
         objects: Objects,
-        node: str,
+        folder: str,
         tell: Tell,
         stands: Stands = lambda: True,
         ousted: Callable[[], None] = lambda: None,
     ) -> None:
-        self._box = orders_to(objects, node)
+        self._box = orders_to(objects, folder)
         self._tell = tell
         self._stands = stands
         self._ousted = ousted
         self._bell = Bell()
-        self._folder = None if objects.folder is None else objects.folder / "orders" / node
+        self._folder = None if objects.folder is None else objects.folder / "orders" / folder
         self._next = 1
         self._missed_to = 0
         self._held: list[Told] = []

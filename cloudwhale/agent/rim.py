@@ -38,7 +38,7 @@ from cloudwhale.agent.users import apart, users_here
 from cloudwhale.clock import pause, real
 from cloudwhale.host import AS_IT_IS, Hierarchies, HostOptions, facts
 from cloudwhale.mailbox.bell import Bell
-from cloudwhale.mailbox.box import inbox_from, orders_to
+from cloudwhale.mailbox.box import folder_of, inbox_from, orders_to
 from cloudwhale.mailbox.documents import Left
 from cloudwhale.mailbox.objects import Objects
 from cloudwhale.model.reason import Code
@@ -62,6 +62,8 @@ class Charge:
     node: str
     agent: str
     """Incarnation: a name that no other start has."""
+    door: str = ""
+    """See `mailbox.box.folder_of`."""
     options: HostOptions = AS_IT_IS
     lease_s: Seconds = LEASE_S
     parent: int | None = None
@@ -76,6 +78,11 @@ class Charge:
     notices: Callable[[], Notices | None] | None = None
     """Who hears that its provider takes it away; None: nobody."""
 
+    @property
+    def folder(self) -> str:
+        """Return what the node's folders in the mailbox are called."""
+        return folder_of(self.node, self.door)
+
 
 class Rim:
     """One agent, from its start to its end."""
@@ -89,7 +96,7 @@ class Rim:
         self._bell = Bell()
         self._state = AgentState(charge.node, charge.agent, lease_s=charge.lease_s)
         self._store = StoreWatch(place.path / "heard", self._now(), self._tell)
-        inbox = inbox_from(objects, charge.node)
+        inbox = inbox_from(objects, charge.folder)
         tools = Tools(
             agent=charge.agent,
             place=place,
@@ -113,7 +120,7 @@ class Rim:
         self._eyes = Eyes(under_way, self._now, self._tell)
         self._docker = docker_sight.DockerSight(tools.pool, self._tell)
         self._orders = OrderReader(
-            objects, charge.node, self._read, charge.stands, self._lose_the_node
+            objects, charge.folder, self._read, charge.stands, self._lose_the_node
         )
         self._tenancy = charge.tenancy
         self._noticing = None if charge.notices is None else Noticing(charge.notices, self._tell)
@@ -304,11 +311,12 @@ class Rim:
 
         That one said something; what it was ordered may have been done, so it is not done again.
         """
-        objects, node = self._tools.objects, self._charge.node
+        objects, folder = self._tools.objects, self._charge.folder
         while not self._landing.is_set():
             try:
-                heard = inbox_from(objects, node).newest()
-                self._read_to = ReadTo(missed_to=orders_to(objects, node).newest() if heard else 0)
+                heard = inbox_from(objects, folder).newest()
+                missed_to = orders_to(objects, folder).newest() if heard else 0
+                self._read_to = ReadTo(missed_to=missed_to)
                 break
             except StoreUnusable as error:
                 _say(str(error))

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterable
 
+from cloudwhale.control.doors import Doors
 from cloudwhale.mailbox.box import inbox_from
 from cloudwhale.mailbox.documents import REPORTS, Heartbeat
 from cloudwhale.mailbox.objects import Objects
 from cloudwhale.model.node import Node, NodeState
+from cloudwhale.model.rental import Rental
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.reporting.machines import Look
 from cloudwhale.spi.errors import CloudwhaleError
@@ -14,17 +16,21 @@ LOOK_BACK = 20  # documents: among so many of a busy agent there is a heartbeat
 TOO_OLD_S: Seconds = 60.0  # six heartbeats: what was used then says nothing of now
 
 
-def looks(objects: Objects, nodes: Iterable[Node], now: Instant) -> dict[str, Look]:
+def looks(
+    objects: Objects, nodes: Iterable[Node], now: Instant, rentals: Iterable[Rental] = ()
+) -> dict[str, Look]:
     """Return what each node's agent measured last; a node that does not say is left out.
 
     A mailbox that cannot be read now leaves all out: what is promised is known without it.
     """
     found: dict[str, Look] = {}
+    doors = Doors()
+    doors.know(rentals)
     for node in nodes:
         if node.state not in (NodeState.READY, NodeState.DRAINING):
             continue
         try:
-            look = _newest(objects, node.id)
+            look = _newest(objects, doors.folder(node.id))
         except CloudwhaleError:
             return found
         if look is not None and now - look.at <= TOO_OLD_S:
@@ -32,8 +38,8 @@ def looks(objects: Objects, nodes: Iterable[Node], now: Instant) -> dict[str, Lo
     return found
 
 
-def _newest(objects: Objects, node: str) -> Look | None:
-    box = inbox_from(objects, node)
+def _newest(objects: Objects, folder: str) -> Look | None:
+    box = inbox_from(objects, folder)
     newest = box.newest()
     for number in range(newest, max(0, newest - LOOK_BACK), -1):
         body = box.read(number)

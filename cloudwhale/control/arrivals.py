@@ -1,4 +1,8 @@
-"""Finds agents that have come by themselves: a new folder below `inbox/` in which one is heard."""
+"""Finds agents that have come by themselves: a new folder below `inbox/` in which one is heard.
+
+Folders behind doors are none of these: they are of machines that were rented, which are known by
+then, and whatever a machine writes behind its own door, it cannot come as somebody else.
+"""
 
 import re
 from collections.abc import Collection, Iterable, Mapping

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from cloudwhale.control.effects import Effect, Key
 from cloudwhale.control.inboxes import Cadence
-from cloudwhale.mailbox.box import Box, boot_of
+from cloudwhale.mailbox.box import Box, boot_of, folder_of
 from cloudwhale.mailbox.documents import BootTold
 from cloudwhale.mailbox.objects import Objects
 from cloudwhale.model import event as e
@@ -78,7 +78,8 @@ class Boots:
         self._empty_at = {name: at for name, at in self._empty_at.items() if name in names}
 
     def _look(self, rental: Rental, now: Instant) -> Effect:
-        box, first = boot_of(self._objects, rental.node or rental.id), rental.boot.read + 1
+        folder = folder_of(rental.node or rental.id, rental.door)
+        box, first = boot_of(self._objects, folder), rental.boot.read + 1
         return Effect(
             Key(FOLLOW, rental.id), lambda: Tidings(rental.id, first, _from(box, first), now)
         )

@@ -164,12 +164,14 @@ class Controller:
             self._unsaved += self._dealings.warned(reading.warned, hired)
         self._rise_above(reading.fence, now)
         self._save()
+        known = self._store.world(now)  # with all that was just read
+        self._watcher.doors.know(known.rentals.values())
+        self._executor.doors.know(known.rentals.values())
         for stray in reading.strays:
             self._effects.start(self._executor.end_stray(stray, self.epoch, now), now)
         self._answer(reading.strangers, now)
         soon = awaited(world) if self._watcher.awaits else ()
         due = self._watcher.looks(world.nodes.values(), now, rung=rung, awaited=soon)
-        known = self._store.world(now)  # with all that was just read
         due += self._watcher.boots.looks(known, now)
         if self._watcher.is_informed:
             due += self._dealings.due(known, now)

@@ -10,6 +10,7 @@ from cloudwhale.control.offers import Offered, Offers
 from cloudwhale.control.reports import Notice
 from cloudwhale.control.sweeping import Boxes, Leftovers, Removed, Sweeping
 from cloudwhale.control.watcher import Machines
+from cloudwhale.mailbox.box import node_in
 from cloudwhale.model import event as e
 from cloudwhale.model import plan as p
 from cloudwhale.model.job import JobState
@@ -69,7 +70,7 @@ class Dealings:
             case Leftovers() as found:
                 self._came.append(found)
             case Boxes() as boxes:
-                self._boxes = boxes.names
+                self._boxes = boxes.folders
             case Removed() as removed:
                 return (self._sweeping.removed(removed, now),)
             case _ if result.error is not None:
@@ -177,8 +178,9 @@ class Dealings:
             effects += self._sweeping.removals(found, rentals, now)
         boxes, self._boxes = self._boxes, frozenset()
         known = {*world.rentals, *world.nodes}
-        left = sorted(name for name in boxes if name not in known and self.was_rented(name))
-        return [*effects, *(self._sweeping.tidied(name) for name in left)]
+        left = [folder for folder in sorted(boxes) if node_in(folder) not in known]
+        gone = [folder for folder in left if self.was_rented(node_in(folder))]
+        return [*effects, *(self._sweeping.tidied(folder) for folder in gone)]
 
     def was_rented(self, name: str) -> bool:
         """Say whether a name is of a machine that was rented, and is given back and paid for."""

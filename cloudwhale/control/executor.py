@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from cloudwhale.control.doors import Doors
 from cloudwhale.control.effects import Effect, Effects, Key
 from cloudwhale.control.hiring import TELL, Hiring, LeaseTold, Where
 from cloudwhale.control.orders import (
@@ -60,6 +61,7 @@ class Executor:
         self._key = key
         self._where = where
         self._hiring = Hiring(providers, objects, where)
+        self.doors = Doors()
         self._last_order: dict[str, int] = {}
 
     def carry_out(self, plan: p.Plan, world: World, effects: Effects, epoch: int) -> None:
@@ -181,7 +183,7 @@ class Executor:
             ) from error
 
     def _post(self, key: Key, node: str, order: Callable[[], Order]) -> Effect:
-        box = orders_to(self._objects, node)
+        box = orders_to(self._objects, self.doors.folder(node))
 
         def post() -> Posted:
             body = order().model_dump_json().encode()

@@ -224,6 +224,7 @@ def _launched(rental: Rental, machine: Machine, now: Instant) -> Iterator[e.Even
     requested = rental.but(
         state=RentalState.REQUESTED,
         machine=machine.id,
+        door=machine.door,
         requested_at=now if machine.billed_from is None else machine.billed_from,
         price_usd_h=machine.price_usd_h,
     )

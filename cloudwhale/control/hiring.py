@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from cloudwhale.control.effects import Effect, Key
-from cloudwhale.mailbox.box import forget_node
+from cloudwhale.mailbox.box import folder_of, forget_node
 from cloudwhale.mailbox.objects import Objects
 from cloudwhale.model.job import Job
 from cloudwhale.model.rental import Lease, Rental
@@ -154,7 +154,11 @@ class Hiring:
         def sweep() -> Swept:
             if provider is not None and rental.machine:
                 provider.terminate(rental.machine)
-            forget_node(self._objects, node)
+            for folder in {
+                node,
+                folder_of(node, rental.door),
+            }:  # before it was launched it had none
+                forget_node(self._objects, folder)
             return Swept()
 
         return Effect(Key(SWEEP, rental.id), sweep, is_slow=True)

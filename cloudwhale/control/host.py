@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from cloudwhale.clock import lasted, pause, real
 from cloudwhale.control import desk as desks
 from cloudwhale.control.controller import Chosen, Controller, Parts
+from cloudwhale.control.doors import Doors
 from cloudwhale.control.effects import ThreadedEffects
 from cloudwhale.control.executor import Executor
 from cloudwhale.control.hiring import Where
@@ -24,6 +25,7 @@ from cloudwhale.control.this_host import leave_out_this_host
 from cloudwhale.control.timeline import Timeline
 from cloudwhale.control.watcher import LIST_AGAIN_S, LIST_EVERY_S, Pace, Watcher
 from cloudwhale.mailbox.bell import Bell, Rang
+from cloudwhale.mailbox.box import INBOX
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.settings import Settings
 from cloudwhale.spi.errors import CloudwhaleError, Fenced, StoreUnusable
@@ -192,8 +194,10 @@ class ControllerHost:
 def _watch(desk: desks.Desk, bell: Bell) -> None:
     folder = desk.objects.folder
     if folder is not None:
-        for node in desk.store.world(desk.clock.now()).nodes:
-            bell.watch(folder / "inbox" / node)
+        world, doors = desk.store.world(desk.clock.now()), Doors()
+        doors.know(world.rentals.values())
+        for node in world.nodes:
+            bell.watch(folder / INBOX / doors.folder(node))
 
 
 def _is_empty(desk: desks.Desk) -> bool:

@@ -28,9 +28,9 @@ class Leftovers:
 
 @dataclass(frozen=True, slots=True)
 class Boxes:
-    """Names that have a folder in the mailbox."""
+    """Folders of nodes in the mailbox, as they are called."""
 
-    names: frozenset[str]
+    folders: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +89,10 @@ class Sweeping:
         names = (name for folder in NODE_FOLDERS for name in self._objects.folders(folder))
         return Boxes(frozenset(names))
 
-    def tidied(self, name: str) -> Effect:
-        """Return the removal of the mailbox of a machine that is no more."""
+    def tidied(self, folder: str) -> Effect:
+        """Return the removal of what lies in the mailbox of a machine that is no more."""
 
-        return Effect(Key(TIDY, name), lambda: forget_node(self._objects, name))
+        return Effect(Key(TIDY, folder), lambda: forget_node(self._objects, folder))
 
 
 def live_nodes(rentals: Iterable[Rental]) -> frozenset[str]:

@@ -8,6 +8,7 @@ from cloudwhale.control.arrivals import Arrivals, Found
 from cloudwhale.control.boots import PACE as BOOTS_PACE
 from cloudwhale.control.boots import Boots, Tidings
 from cloudwhale.control.clocks import Clocks
+from cloudwhale.control.doors import Doors
 from cloudwhale.control.effects import Effect, Key
 from cloudwhale.control.inboxes import Cadence, Inboxes
 from cloudwhale.control.missing import Missing
@@ -91,6 +92,7 @@ class Watcher:
         self._objects = objects
         self._pace = pace
         self.offers = Offers(providers, pace.ask_every_s)
+        self.doors = Doors()
         self.boots = Boots(objects, pace.boots)
         self._arrivals = Arrivals(objects, pace.find_every_s)
         self._missing = Missing()
@@ -197,7 +199,8 @@ class Watcher:
         return at is None or now - at >= every_s
 
     def _read(self, node: str, now: Instant) -> Effect:
-        box, first = inbox_from(self._objects, node), self._read_to.get(node, 0) + 1
+        box = inbox_from(self._objects, self.doors.folder(node))
+        first = self._read_to.get(node, 0) + 1
         may_pass = self._missing.may_pass(node, first, now)
         must_look = self._missing.must_look(node, self._heard_at.get(node, now), now)
 

@@ -5,6 +5,8 @@ from cloudwhale.model.units import Instant
 
 NODE_FOLDERS = ORDERS, INBOX, CLAIMS, BOOTS = "orders", "inbox", "agents", "boots"
 """Each has a folder for every node."""
+DOOR = "@"
+"""Before and behind the door of a node in the name of its folder; no node's name holds it."""
 BUNDLES = "bundles"
 
 
@@ -63,24 +65,39 @@ class Box:
         self._objects.delete([self.key(number) for number in range(first, last + 1)])
 
 
-def orders_to(objects: Objects, node: str) -> Box:
-    """Return the box that the controller writes and one node's agent reads."""
-    return Box(objects, f"{ORDERS}/{node}")
+def folder_of(node: str, door: str) -> str:
+    """Return what the folders of a node are called: by its name, behind its door if it has one.
+
+    A door is how the store knows who asks, so that it opens a machine's folders to that machine
+    alone. It comes first: whatever a machine writes below its own door, nothing of it lies in, or
+    looks like, another's folder, also where a rule's `*` takes slashes (as that of IAM does).
+    """
+    return f"{DOOR}{door}{DOOR}{node}" if door else node
 
 
-def inbox_from(objects: Objects, node: str) -> Box:
+def node_in(folder: str) -> str:
+    """Return the name of the node that a folder is called after."""
+    return folder.rpartition(DOOR)[2]
+
+
+def orders_to(objects: Objects, folder: str) -> Box:
+    """Return the box that the controller writes and one node's agent reads; see `folder_of`."""
+    return Box(objects, f"{ORDERS}/{folder}")
+
+
+def inbox_from(objects: Objects, folder: str) -> Box:
     """Return the box that one node's agent writes and the controller reads."""
-    return Box(objects, f"{INBOX}/{node}")
+    return Box(objects, f"{INBOX}/{folder}")
 
 
-def claims_of(objects: Objects, node: str) -> Box:
+def claims_of(objects: Objects, folder: str) -> Box:
     """Return the box in which agents claim a node's name; the newest claim holds."""
-    return Box(objects, f"{CLAIMS}/{node}")
+    return Box(objects, f"{CLAIMS}/{folder}")
 
 
-def boot_of(objects: Objects, node: str) -> Box:
+def boot_of(objects: Objects, folder: str) -> Box:
     """Return the box in which a machine tells how far its first boot is, before its agent lives."""
-    return Box(objects, f"{BOOTS}/{node}")
+    return Box(objects, f"{BOOTS}/{folder}")
 
 
 def bundle_key(sha256: str) -> str:
@@ -88,10 +105,10 @@ def bundle_key(sha256: str) -> str:
     return f"{BUNDLES}/{sha256}.tar.gz"
 
 
-def forget_node(objects: Objects, node: str) -> None:
-    """Delete all that was said to a node and by it; raise StoreUnusable."""
-    for folder in NODE_FOLDERS:
-        objects.delete(objects.keys(f"{folder}/{node}"))
+def forget_node(objects: Objects, folder: str) -> None:
+    """Delete all that was said to a node and by it in one folder; raise StoreUnusable."""
+    for box in NODE_FOLDERS:
+        objects.delete(objects.keys(f"{box}/{folder}"))
 
 
 def log_of(objects: Objects, job: str, attempt: int) -> Box:

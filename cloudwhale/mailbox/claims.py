@@ -61,9 +61,9 @@ class Word:
 class Claims:
     """The claims of one node's name."""
 
-    def __init__(self, objects: Objects, node: str) -> None:
-        self._box: Box = claims_of(objects, node)
-        self._inbox: Box = inbox_from(objects, node)
+    def __init__(self, objects: Objects, folder: str) -> None:
+        self._box: Box = claims_of(objects, folder)
+        self._inbox: Box = inbox_from(objects, folder)
 
     def make(self, claim: Claim, after: int) -> int | None:
         """Claim the name under the next number; None when somebody has done so already."""

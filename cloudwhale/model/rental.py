@@ -101,6 +101,8 @@ class Rental(Value):
     reserved_at: Instant = 0.0
     machine: str = ""
     """What its provider calls it, once there is one."""
+    door: str = ""
+    """Who it is to the mailbox's store: its folders there lie behind it; empty: it has none."""
     price_usd_h: MicroUsd | None = None
     """What its provider says that it is billed at; None: as it was offered."""
     renewal: Renewal | None = None

@@ -38,10 +38,10 @@ class Booting:
     """One boot, all of it worked out when it begins; tells what is due when it is stepped."""
 
     def __init__(
-        self, plan: BootPlan, objects: Objects, node: str, began_at: Instant, slow: float = 1.0
+        self, plan: BootPlan, objects: Objects, folder: str, began_at: Instant, slow: float = 1.0
     ) -> None:
         """`slow`: how many times as long everything takes."""
-        self._box = boot_of(objects, node)
+        self._box = boot_of(objects, folder)
         self._said = 0
         self._slow = slow
         self.joins_at: Instant = math.inf

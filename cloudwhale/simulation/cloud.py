@@ -3,12 +3,13 @@
 import math
 import random
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal, TypeVar
 
 from cloudwhale.agent.seen import Tenure
 from cloudwhale.agent.tenure import begun
+from cloudwhale.mailbox.box import folder_of
 from cloudwhale.mailbox.objects import Objects
 from cloudwhale.model.offer import Offer
 from cloudwhale.model.units import Instant, MicroUsd, Seconds
@@ -100,6 +101,7 @@ class Hired:
             owned=False,
             stop_at=None if math.isinf(self.stop_at) else self.stop_at,
             billed_from=self.launched_at, billed_to=self.ended_at, price_usd_h=self.price_usd_h,
+            door=door_of(self.id),
         )  # fmt: skip
 
     def state(self, now: Instant) -> Literal["starting", "running", "stopping", "gone"]:
@@ -312,22 +314,28 @@ class SimulatedCloud:
 
     def _hired(self, request: LaunchRequest, now: Instant) -> Hired:
         shelf, price = self._had(request, now)
+        name = f"m-{len(self.hired) + 1}"
+        door = door_of(name)
         drawn = random.Random(f"{request.request_id}-{self._seed}")
         slow = SLOW if drawn.random() < shelf.slow_boots else 1.0
         is_up_at = now + shelf.offer.boot_s * slow
         boot = None
         if shelf.boot is not None:
-            boot = Booting(shelf.boot, self._objects, request.node, now, slow)
+            boot = Booting(shelf.boot, self._objects, folder_of(request.node, door), now, slow)
             is_up_at = boot.joins_at
         if drawn.random() < shelf.failed_boots:
             is_up_at = math.inf
         hazard = shelf.hazard_per_h if shelf.hazard_per_h is not None else shelf.offer.hazard_per_h
         lives_s = drawn.expovariate(hazard) * 3600.0 if hazard else math.inf
         machine = SimulatedMachine(
-            request.node, shelf.offer.facts, self._objects, self._programs, self.habits
+            request.node,
+            shelf.offer.facts,
+            self._objects,
+            self._programs,
+            replace(self.habits, door=door),
         )
         return Hired(
-            id=f"m-{len(self.hired) + 1}", request=request, shelf=shelf, machine=machine,
+            id=name, request=request, shelf=shelf, machine=machine,
             price_usd_h=price, launched_at=now, boots_at=is_up_at, taken_at=now + lives_s,
             stop_at=math.inf, boot=boot,
         )  # fmt: skip
@@ -346,6 +354,11 @@ class SimulatedCloud:
         if is_dry or (shelf.capacity is not None and taken >= shelf.capacity):
             raise NoCapacity(f"there is no {asked.id} left now")
         return shelf, price
+
+
+def door_of(machine: str) -> str:
+    """Return who a machine is to the mailbox's store, as EC2's are: a role and the machine."""
+    return f"ROLE:{machine}"
 
 
 def _schedule(one: Hired, stop_at: Instant | None) -> None:

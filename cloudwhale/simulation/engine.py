@@ -11,6 +11,7 @@ from cloudwhale.control.controller import Chosen
 from cloudwhale.control.effects import InlineEffects
 from cloudwhale.control.inboxes import Cadence
 from cloudwhale.control.watcher import Pace
+from cloudwhale.mailbox.box import node_in
 from cloudwhale.mailbox.documents import StartOrder
 from cloudwhale.model import event as e
 from cloudwhale.model.job import Job
@@ -195,17 +196,17 @@ class Engine:
 
     # -- who lives here ----------------------------------------------------------------------
 
-    def _posted(self, node: str) -> None:
-        self._mail.add(node)
+    def _posted(self, folder: str) -> None:
+        self._mail.add(node_in(folder))
         self._bell.ring()
 
-    def _boots_on(self, node: str) -> None:
+    def _boots_on(self, folder: str) -> None:
         if self._raised is not None:
             self._raised.watcher.boots.look_soon()
             self._bell.ring()
 
-    def _ordered(self, node: str) -> None:
-        self._bells.get(node, self._cloud_bell).ring()
+    def _ordered(self, folder: str) -> None:
+        self._bells.get(node_in(folder), self._cloud_bell).ring()
 
     def _arrive(self) -> Life:
         while self._coming:

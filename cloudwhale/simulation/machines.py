@@ -8,7 +8,7 @@ from cloudwhale.agent import actions as a
 from cloudwhale.agent import seen
 from cloudwhale.agent.duty import duty, wakes_at
 from cloudwhale.agent.state import HEARTBEAT_S, LEASE_S, AgentState
-from cloudwhale.mailbox.box import checkpoint_prefix, inbox_from, orders_to
+from cloudwhale.mailbox.box import checkpoint_prefix, folder_of, inbox_from, orders_to
 from cloudwhale.mailbox.documents import ORDERS, AttemptEnded, Manifest, StartOrder
 from cloudwhale.mailbox.objects import Objects
 from cloudwhale.model.job import Checkpoint
@@ -31,6 +31,8 @@ class Habits:
     physics: Physics = AT_ONCE
     heartbeat_s: Seconds = HEARTBEAT_S
     lease_s: Seconds = LEASE_S
+    door: str = ""
+    """Behind which its folders of the mailbox lie; empty: it has none."""
 
 
 @dataclass(slots=True)
@@ -90,8 +92,9 @@ class SimulatedMachine:
         self.woken: Callable[[], None] = lambda: None
         """Called when the agent was started: it has something to do now."""
         self._objects = objects
-        self._orders = orders_to(objects, node)
-        self._inbox = inbox_from(objects, node)
+        folder = folder_of(node, habits.door)
+        self._orders = orders_to(objects, folder)
+        self._inbox = inbox_from(objects, folder)
         self._programs = programs
         self._habits = habits
         self._beside = Beside(habits.physics.neighbour)

@@ -7,7 +7,7 @@ from cloudwhale.model.units import Instant
 from cloudwhale.spi.errors import StoreUnusable
 
 Bell = Callable[[str], object]
-"""Called with the name of the node whose box has a new document."""
+"""Called with the folder of the node whose box has a new document."""
 
 
 class RingingObjects:

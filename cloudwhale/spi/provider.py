@@ -63,6 +63,9 @@ class Machine(Value):
     """Where it came to stand, when the provider chose; empty: as it was offered."""
     says: str = ""
     """Why it is gone or goes, in the provider's words; empty where it says nothing."""
+    door: str = ""
+    """Who it is to the mailbox's store, which opens its folders to it alone; the same from its
+    launch on, and its agent is told the same. Empty: the store tells no machines apart."""
 
 
 class Leftover(Value):

@@ -1,6 +1,8 @@
 """The policies that ship are enough for a whole life, and no action of theirs is superfluous."""
 
+import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -20,11 +22,14 @@ from allowed_aws import (
 )
 from boxed_aws import Box
 
-from cloudwhale.mailbox.objects import StoreObjects
+from cloudwhale.mailbox.box import folder_of, orders_to
+from cloudwhale.mailbox.objects import StoreObjects, open_objects
 from cloudwhale.spi.errors import CloudwhaleError, StoreUnusable
+from cloudwhale.spi.provider import Machine
 from cloudwhale_providers.aws.asking import code_of
 from cloudwhale_providers.aws.clients import Clients
 from cloudwhale_providers.aws.policies import Name, Places, filled
+from cloudwhale_providers.sandbox.box import MAILBOX
 from cloudwhale_providers.sandbox.endpoint.iam_policies import Need, Policy, policy
 from cloudwhale_providers.sandbox.endpoint.permits import POLICIES
 from cloudwhale_providers.sandbox.names import ACCOUNT, BUCKET, FOLDER
@@ -210,19 +215,54 @@ def test_a_stop_ends_nothing_that_does_not_carry_our_tag() -> None:
 
 
 @pytest.fixture(scope="module")
-def inside(box: Box) -> StoreObjects:
-    """Give the mailbox as a machine has it."""
+def inner(box: Box) -> Machine:
+    """Give a machine that runs."""
     offer = request(box, "x").offer
     assert offer is not None
-    machine = box.provider_with(LAB, [offer]).launch(request(box, "inside"))
-    return machines_mailbox(keys_of(box, machine.id))
+    return box.provider_with(LAB, [offer]).launch(request(box, "inside"))
+
+
+@pytest.fixture(scope="module")
+def outer(box: Box, inner: Machine) -> Machine:
+    """Give another machine that runs."""
+    offer = request(box, "x").offer
+    assert offer is not None
+    return box.provider_with(LAB, [offer]).launch(request(box, "outside"))
+
+
+@pytest.fixture(scope="module")
+def inside(box: Box, inner: Machine) -> StoreObjects:
+    """Give the mailbox as a machine has it."""
+    return machines_mailbox(keys_of(box, inner.id))
+
+
+def filled_in(key: str, inner: Machine, outer: Machine) -> str:
+    """Return a key with what the folders of a machine and of another one are called."""
+    return key.format(
+        own=folder_of(inner.node, inner.door), others=folder_of(outer.node, outer.door),
+        door=inner.door,
+    )  # fmt: skip
+
+
+BOXES = ("inbox", "agents", "boots", "clocks")
+ELSEWHERE = [
+    f"{box}/{folder}/000001.json"
+    for box in BOXES
+    for folder in (
+        "{others}", "inside", "outside", "@{door}", "@{door}x@inside", "x@{door}@inside",
+        "{others}/@{door}@inside", "{others}@{door}@inside", "@*@inside", "@@inside",
+    )
+]  # fmt: skip
+"""Folders that are not the machine's own, however much they are called after it."""
 
 
 @pytest.mark.parametrize(
     "key",
     [
+        "orders/{own}/000001.json",
+        "orders/{others}/000001.json",
         "orders/inside/000001.json",
-        "orders/other/000001.json",
+        *ELSEWHERE,
         f"bundles/{'0' * 64}.tar.gz",
         f"workdirs/{'0' * 64}.tar.gz",
         "installation.json",
@@ -231,7 +271,10 @@ def inside(box: Box) -> StoreObjects:
         "logs",
     ],
 )
-def test_a_machine_writes_nothing_that_others_are_told(inside: StoreObjects, key: str) -> None:
+def test_a_machine_writes_nothing_that_others_are_told(
+    inside: StoreObjects, inner: Machine, outer: Machine, key: str
+) -> None:
+    key = filled_in(key, inner, outer)
     with pytest.raises(StoreUnusable, match="the store refuses us"):
         inside.create(key, b"mine")
     with pytest.raises(StoreUnusable, match="the store refuses us"):
@@ -241,36 +284,94 @@ def test_a_machine_writes_nothing_that_others_are_told(inside: StoreObjects, key
 @pytest.mark.parametrize(
     "key",
     [
-        "orders/inside/000001.json",
+        "orders/{own}/000001.json",
+        "orders/{others}/000001.json",
+        "agents/{others}/000001.json",
+        "clocks/{others}-place",
         f"bundles/{'0' * 64}.tar.gz",
         f"workdirs/{'0' * 64}.tar.gz",
-        "inbox/other/000001.json",
-        "boots/other/000001.json",
+        "inbox/{own}/000001.json",
+        "inbox/{others}/000001.json",
+        "boots/{own}/000001.json",
+        "boots/{others}/000001.json",
         "outputs/job/1/manifest.json",
         "logs/job/1.log",
         "installation.json",
     ],
 )
-def test_a_machine_deletes_nothing_that_others_need(inside: StoreObjects, key: str) -> None:
+def test_a_machine_deletes_nothing_that_others_need(
+    inside: StoreObjects, inner: Machine, outer: Machine, key: str
+) -> None:
     with pytest.raises(StoreUnusable):
-        inside.delete([key])
+        inside.delete([filled_in(key, inner, outer)])
 
 
-@pytest.mark.parametrize("key", ["installation.json", "hello/x", "boots/inside/000001.json"])
-def test_a_machine_reads_nothing_that_is_not_for_it(inside: StoreObjects, key: str) -> None:
+@pytest.mark.parametrize(
+    "key",
+    ["installation.json", "hello/x", "boots/{own}/000001.json", "orders/{others}/000001.json",
+     "orders/outside/000001.json", "orders/{others}/@{door}@inside", *ELSEWHERE],
+)  # fmt: skip
+def test_a_machine_reads_nothing_that_is_not_for_it(
+    inside: StoreObjects, inner: Machine, outer: Machine, key: str
+) -> None:
     with pytest.raises(StoreUnusable, match="the store refuses us"):
-        inside.get(key)
+        inside.get(filled_in(key, inner, outer))
 
 
-@pytest.mark.parametrize("prefix", ["", "hello", "boots"])
-def test_a_machine_lists_nothing_that_is_not_for_it(inside: StoreObjects, prefix: str) -> None:
+@pytest.mark.parametrize(
+    "prefix",
+    ["", "hello", "boots", "boots/{own}", "orders", "inbox", "agents", "clocks",
+     "orders/{others}", "inbox/{others}", "agents/{others}", "orders/outside", "orders/@{door}"],
+)  # fmt: skip
+def test_a_machine_lists_nothing_that_is_not_for_it(
+    inside: StoreObjects, inner: Machine, outer: Machine, prefix: str
+) -> None:
     with pytest.raises(StoreUnusable, match="403 Forbidden"):
-        inside.keys(prefix)
+        inside.keys(filled_in(prefix, inner, outer))
 
 
-def test_a_machine_hears_that_an_order_is_not_there_yet(inside: StoreObjects) -> None:
-    assert inside.get("orders/inside/000099.json") is None
-    assert inside.modified_at("inbox/inside/000099.json") is None
+def test_a_machine_hears_that_an_order_is_not_there_yet(
+    inside: StoreObjects, inner: Machine
+) -> None:
+    own = folder_of(inner.node, inner.door)
+    assert inside.get(f"orders/{own}/000099.json") is None
+    assert inside.modified_at(f"inbox/{own}/000099.json") is None
+
+
+@pytest.mark.parametrize("kind", BOXES)
+def test_a_machine_writes_into_its_own_folders(
+    inside: StoreObjects, inner: Machine, kind: str
+) -> None:
+    assert inside.create(f"{kind}/{folder_of(inner.node, inner.door)}/000001.json", b"mine")
+
+
+def test_what_a_machine_reads_of_its_own_nobody_else_may(
+    box: Box, inside: StoreObjects, inner: Machine, outer: Machine
+) -> None:
+    own = orders_to(open_objects(MAILBOX), folder_of(inner.node, inner.door))
+    own.post(b"an order", own.newest())
+    assert orders_to(inside, folder_of(inner.node, inner.door)).read(own.newest()) == b"an order"
+    other = orders_to(machines_mailbox(keys_of(box, outer.id)), folder_of(inner.node, inner.door))
+    with pytest.raises(StoreUnusable, match="the store refuses us"):
+        other.read(1)
+    with pytest.raises(StoreUnusable, match="403 Forbidden"):
+        other.newest()
+
+
+@pytest.mark.parametrize(
+    ("action", "key"),
+    [("GetObject", "orders"), *((f"{verb}Object", one) for verb in ("Get", "Put")
+                                for one in ("inbox", "agents", "clocks")), ("PutObject", "boots")],
+)  # fmt: skip
+def test_without_doors_a_machine_would_reach_what_is_anothers(action: str, key: str) -> None:
+    """So the doors alone keep them apart: else the tests above would hold for another reason."""
+    text = json.dumps(filled("machine-policy", PLACES))
+    doors, none = policy(json.loads(text)), policy(json.loads(text.replace("@${aws:userid}@", "")))
+    arn = f"arn:aws:s3:::{BUCKET}/{FOLDER}/{key}/@AROA:i-2@rent-2/000001.json"
+    need = Need(f"s3:{action}", arn, {"aws:userid": ("AROA:i-1",)})
+    assert none.allows(need) and not doors.allows(need)
+    assert doors.allows(replace(need, context={"aws:userid": ("AROA:i-2",)}))
+    assert not doors.allows(replace(need, context={})), "nobody whom IAM does not know"
 
 
 def test_a_machine_asks_nothing_of_the_cloud_but_its_mailbox(box: Box) -> None:

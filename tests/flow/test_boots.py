@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from staging import jobs_of, nothing_ran_twice, pass_by
 
 from cloudwhale.control.circuits import TRIPS_AFTER
-from cloudwhale.mailbox.box import boot_of
+from cloudwhale.mailbox.box import boot_of, folder_of
 from cloudwhale.mailbox.documents import BootTold
 from cloudwhale.model import event as e
 from cloudwhale.model.job import JobState
@@ -28,7 +28,7 @@ from cloudwhale.model.reason import Code
 from cloudwhale.model.rental import RentalState
 from cloudwhale.model.units import micro_usd
 from cloudwhale.simulation.booting import PHASES, BootPlan
-from cloudwhale.simulation.cloud import Shelf, SimulatedCloud
+from cloudwhale.simulation.cloud import Shelf, SimulatedCloud, door_of
 from cloudwhale.simulation.stage import Stage
 
 TIMES = 20
@@ -154,7 +154,7 @@ def test_whatever_a_machine_tells_of_its_boot_nothing_is_lost_doubled_or_left(
     stage.raise_controller()
     assert stage.play(lambda: bool(cloud_of(stage).hired), 60.0)
     (name,) = cloud_of(stage).hired
-    box = boot_of(stage.scenery.objects, name)
+    box = boot_of(stage.scenery.objects, folder_of(name, door_of(cloud_of(stage).hired[name].id)))
     for body in (*words, *(words if again else ())):
         box.post(body, box.newest())
     if restarts_after is not None:

@@ -16,7 +16,7 @@ from clouding import (
 )
 from staging import jobs_of, pass_by
 
-from cloudwhale.mailbox.box import inbox_from
+from cloudwhale.mailbox.box import folder_of, inbox_from
 from cloudwhale.mailbox.documents import Joined, Warned
 from cloudwhale.model import event as e
 from cloudwhale.model.job import JobState
@@ -207,7 +207,8 @@ def test_a_machine_that_comes_up_closes_it() -> None:
 def say_warned(stage: Stage, in_s: float | None) -> str:
     """Let a machine say that it was warned; return its name."""
     (rental,) = open_rentals(stage)
-    box, now = inbox_from(stage.scenery.objects, rental.id), stage.machine_time
+    folder, now = folder_of(rental.id, rental.door), stage.machine_time
+    box = inbox_from(stage.scenery.objects, folder)
     goes_at = None if in_s is None else now + in_s
     said = Warned(at=now, agent=f"{rental.id}-1", goes_at=goes_at, says="terminate at 12:00")
     box.post(said.model_dump_json().encode(), box.newest())

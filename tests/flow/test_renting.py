@@ -35,7 +35,7 @@ from cloudwhale.model.reason import Code
 from cloudwhale.model.rental import RentalState
 from cloudwhale.model.units import micro_usd
 from cloudwhale.planning.planner import plan
-from cloudwhale.simulation.cloud import Shelf, SimulatedCloud
+from cloudwhale.simulation.cloud import Shelf, SimulatedCloud, door_of
 from cloudwhale.simulation.stage import Stage
 from cloudwhale.spi.errors import Unreachable
 from cloudwhale.spi.provider import LaunchRequest, Machine
@@ -81,6 +81,18 @@ def test_a_job_that_cannot_run_here_runs_on_a_rented_machine_that_is_given_back(
     assert len(cloud_of(stage).hired) == 1
     assert 0 < account_of(stage).spent < micro_usd("0.10")
     assert stage.scenery.objects.folders("inbox") == ["host"], "nothing of it is left"
+
+
+def test_what_is_said_to_a_rented_machine_and_by_it_lies_behind_its_door() -> None:
+    stage = a_cloudy_stage(("quick",))
+    stage.raise_controller()
+    assert stage.play(
+        lambda: {job.state for job in jobs_of(stage).values()} == {JobState.RUNNING}, 900.0
+    )
+    (name,) = cloud_of(stage).hired
+    objects = stage.scenery.objects
+    assert objects.folders("orders") == [f"@{door_of('m-1')}@{name}"]
+    assert objects.folders("inbox") == [f"@{door_of('m-1')}@{name}", "host"]
 
 
 def test_a_job_that_fits_here_is_never_rented_for() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import small_s3
-from first_boots import BOOT, NODE, Machine, a_machine, bundle
+from first_boots import BOOT, MACHINE, NODE, Machine, a_machine, bundle
 
 from cloudwhale.clock import SystemClock
 from cloudwhale.mailbox.documents import BootTold
@@ -54,6 +54,18 @@ def test_a_machine_boots_to_an_agent_and_tells_each_phase(machine: Machine) -> N
     number, left_s = lease.removeprefix("--lease=").split(":")
     assert number == "1" and 5300 < int(left_s) <= 5400  # counted from the launch
     assert machine.calls("shutdown") == ["shutdown -h +30", "shutdown -c"]
+
+
+@pytest.mark.parametrize("role", ["", "AROA0123456789ABCDEF0"])
+def test_a_machine_tells_its_boot_behind_its_door_and_its_agent_which_that_is(
+    machine: Machine, role: str
+) -> None:
+    machine.tagged(role=role)
+    booted = machine.boots()
+    assert booted.code == 0, booted.console
+    assert list(booted.phases) == PHASES, "they are where the controller looks"
+    door = f"{role}:{MACHINE}" if role else ""
+    assert f"--door={door}" in booted.agent()["words"]
 
 
 def test_a_lease_shorter_than_half_an_hour_ends_the_machine_sooner(machine: Machine) -> None:

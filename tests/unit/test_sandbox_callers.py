@@ -14,6 +14,7 @@ from boxed import REGION, Box, a_box
 from obstore.exceptions import PermissionDeniedError, UnauthenticatedError
 
 from cloudwhale_providers.sandbox.endpoint import Credentials
+from cloudwhale_providers.sandbox.endpoint.account import MACHINE_ROLE_ID
 from cloudwhale_providers.sandbox.endpoint.callers import HOLD_S, RENEWED_S
 from cloudwhale_providers.sandbox.names import ACCESS_KEY, BUCKET, INSTANCE_PROFILE, SECRET_KEY
 
@@ -46,6 +47,11 @@ def machine(box: Box) -> str:
 def keys(box: Box, machine: str) -> Credentials:
     """Give a machine's keys, which other tests may have let grow old."""
     return keys_of(box, machine)
+
+
+def own(machine: str, name: str) -> str:
+    """Return a key of a machine's own inbox."""
+    return f"mailbox/inbox/@{MACHINE_ROLE_ID}:{machine}@n/{name}"
 
 
 def a_client(box: Box, service: str, keys: Credentials, **config: Any) -> Any:
@@ -118,34 +124,34 @@ def test_keys_stay_until_they_are_about_to_run_out_and_old_ones_hold_meanwhile(b
     second = keys_of(box, machine)
     assert second.access_key != first.access_key
     assert second.expires_at == box.clock.now() + HOLD_S
-    obstore.put(box.store(first), "mailbox/inbox/n/1", b"old")
-    obstore.put(box.store(second), "mailbox/inbox/n/2", b"new")
+    obstore.put(box.store(first), own(machine, "1"), b"old")
+    obstore.put(box.store(second), own(machine, "2"), b"new")
     box.wait(RENEWED_S)
     with pytest.raises(obstore.exceptions.GenericError, match="ExpiredToken"):
-        obstore.put(box.store(first), "mailbox/inbox/n/3", b"too late")
+        obstore.put(box.store(first), own(machine, "3"), b"too late")
 
 
 def test_the_keys_of_a_machine_that_has_ended_open_nothing(box: Box) -> None:
     machine = box.run(IamInstanceProfile=PROFILE)
     store = box.store(keys_of(box, machine))
-    obstore.put(store, "mailbox/inbox/gone/1", b"here")
+    obstore.put(store, own(machine, "here"), b"here")
     box.ec2("terminate_instances", InstanceIds=[machine])
     with pytest.raises(obstore.exceptions.GenericError, match="ExpiredToken"):
-        obstore.put(store, "mailbox/inbox/gone/2", b"still here")
+        obstore.put(store, own(machine, "late"), b"still here")
     assert box.endpoint.credentials_of(machine) is None
 
 
 # -- signatures ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "key", ["mailbox/inbox/n/a", "mailbox/inbox/n/b c+d é%", "mailbox/inbox/n/~x=y&z"]
-)
-def test_the_mailbox_client_signs_as_is_expected(box: Box, keys: Credentials, key: str) -> None:
-    store = box.store(keys)
+@pytest.mark.parametrize("name", ["a", "b c+d é%", "~x=y&z", "@a:b@c"])
+def test_the_mailbox_client_signs_as_is_expected(
+    box: Box, machine: str, keys: Credentials, name: str
+) -> None:
+    store, key = box.store(keys), own(machine, name)
     obstore.put(store, key, b"body", mode="create")
     assert obstore.get(store, key).bytes() == b"body"
-    assert key in [one["path"] for some in obstore.list(store, "mailbox/inbox/n/") for one in some]
+    assert key in [one["path"] for some in obstore.list(store, own(machine, "")) for one in some]
 
 
 def test_what_goes_in_parts_is_signed_part_by_part(box: Box, keys: Credentials) -> None:
@@ -156,20 +162,23 @@ def test_what_goes_in_parts_is_signed_part_by_part(box: Box, keys: Credentials) 
 
 
 @pytest.mark.parametrize("checksums", ["when_required", "when_supported"])
-def test_the_sdk_signs_as_is_expected(box: Box, keys: Credentials, checksums: str) -> None:
+def test_the_sdk_signs_as_is_expected(
+    box: Box, machine: str, keys: Credentials, checksums: str
+) -> None:
     client = a_client(box, "s3", keys, request_checksum_calculation=checksums)
-    client.put_object(
-        Bucket=BUCKET, Key="mailbox/inbox/n/s d k", Body=b"body", Metadata={"a": "b  c"}
-    )
-    answer = client.get_object(Bucket=BUCKET, Key="mailbox/inbox/n/s d k")
+    key = own(machine, "s d k")
+    client.put_object(Bucket=BUCKET, Key=key, Body=b"body", Metadata={"a": "b  c"})
+    answer = client.get_object(Bucket=BUCKET, Key=key)
     assert answer["Body"].read() == b"body"
     client.close()
 
 
-def test_an_address_that_was_signed_beforehand_is_good(box: Box, keys: Credentials) -> None:
+def test_an_address_that_was_signed_beforehand_is_good(
+    box: Box, machine: str, keys: Credentials
+) -> None:
     store = box.store(keys)
-    obstore.put(store, "mailbox/inbox/n/signed", b"body")
-    url = obstore.sign(store, "GET", "mailbox/inbox/n/signed", timedelta(minutes=5))
+    obstore.put(store, own(machine, "signed"), b"body")
+    url = obstore.sign(store, "GET", own(machine, "signed"), timedelta(minutes=5))
     target = url.removeprefix(box.endpoint.url)
     assert plain(box, "GET", target) == 200
     assert plain(box, "GET", target.replace("signed?", "other?")) == 403
@@ -186,11 +195,13 @@ def test_another_secret_or_token_opens_nothing(box: Box, keys: Credentials) -> N
     assert code(box, "s3", "get_object", wrong, **asked) == ("InvalidAccessKeyId", 403)
 
 
-def test_a_body_that_was_changed_on_its_way_is_refused(box: Box, keys: Credentials) -> None:
+def test_a_body_that_was_changed_on_its_way_is_refused(
+    box: Box, machine: str, keys: Credentials
+) -> None:
     awsrequest: Any = import_module("botocore.awsrequest")
     auth: Any = import_module("botocore.auth")
     credentials: Any = import_module("botocore.credentials")
-    url = f"{box.endpoint.url}/{BUCKET}/mailbox/inbox/n/changed"
+    url = f"{box.endpoint.url}/{BUCKET}/{own(machine, 'changed')}"
     request = awsrequest.AWSRequest("PUT", url, data=b"mine")
     known = credentials.Credentials(keys.access_key, keys.secret_key, keys.token)
     signer = auth.S3SigV4Auth(known, "s3", REGION)

@@ -14,7 +14,7 @@ from cloudwhale_providers.sandbox.names import ACCOUNT
 MACHINE = Caller(
     "machine", f"arn:aws:sts::{ACCOUNT}:assumed-role/cloudwhale-machine/i-1", "AROA:i-1", "i-1"
 )
-ORDER = Need("s3:GetObject", "arn:aws:s3:::lab/whale/orders/rent-1/000001.json")
+ORDER = Need("s3:GetObject", "arn:aws:s3:::lab/whale/orders/@AROA:i-1@rent-1/000001.json")
 
 
 def put(role: str) -> tuple[str, ...]:

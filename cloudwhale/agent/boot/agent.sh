@@ -35,7 +35,7 @@ set -a
 set +a
 export PYTHONPATH='$bundle/lib:$bundle/lib-cp$number'
 exec '$python' -P -m cloudwhale.agent --mailbox='$CLOUDWHALE_MAILBOX' --home='$home' \\
-    --node='$CLOUDWHALE_NODE' --rented --lease='$lease' --power-off='shutdown -h now' \\
+    --node='$CLOUDWHALE_NODE' --door='${CLOUDWHALE_DOOR:-}' --rented --lease='$lease' --power-off='shutdown -h now' \\
     --notices='$CLOUDWHALE_NOTICES' --own-users ${CLOUDWHALE_AGENT_WORDS:-}
 END
 mv "$place/agent.new" "$place/agent"

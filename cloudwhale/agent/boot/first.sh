@@ -8,6 +8,7 @@
 #                           `lease`, which prints NUMBER:SECONDS
 #   CLOUDWHALE_ENVIRONMENT  file of NAME=VALUE lines that the agent's environment must hold
 #   CLOUDWHALE_MAILBOX, CLOUDWHALE_NODE, CLOUDWHALE_NOTICES
+#   CLOUDWHALE_DOOR         who this machine is to the mailbox's store; empty: it tells none apart
 #   CLOUDWHALE_GPUS         how many the machine was rented with; 0: none, and none is looked for
 # and an image may say of itself:
 #   CLOUDWHALE_AGENT_WORDS  more words for the agent, as a shell reads them

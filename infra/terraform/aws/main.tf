@@ -7,6 +7,10 @@ locals {
 
   # After how many days messages go: those about rented machines, and what is written for a moment.
   ages = {
+    "orders/@"     = 90
+    "inbox/@"      = 90
+    "agents/@"     = 90
+    "boots/@"      = 90
     "orders/rent-" = 90
     "inbox/rent-"  = 90
     "agents/rent-" = 90

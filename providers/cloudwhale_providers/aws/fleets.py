@@ -24,6 +24,8 @@ class Made:
     """Empty where the answer does not say."""
     seen: Seen | None = None
     """As it is listed, where it was there before."""
+    door: str = ""
+    """Who it is to the mailbox's bucket; empty: nobody, or that stands in `seen`."""
 
 
 def words_of_fleet(

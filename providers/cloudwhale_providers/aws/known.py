@@ -95,6 +95,7 @@ class Known:
             price_usd_h=self._price(one) if one.is_spot else None,
             zone=one.zone,
             says="" if one.is_alive else _says(one),
+            door=one.door,
         )
 
     def _billed_to(self, one: Seen) -> Instant | None:

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any
 
@@ -18,6 +18,7 @@ from cloudwhale_providers.aws.listing import Listing, Seen, part
 from cloudwhale_providers.aws.network import Network
 from cloudwhale_providers.aws.quotas import QUOTAS, raise_command
 from cloudwhale_providers.aws.renewed import id_in
+from cloudwhale_providers.aws.roles import Roles
 from cloudwhale_providers.aws.template import Templates
 from cloudwhale_providers.prices.aws import quota_group
 
@@ -94,6 +95,7 @@ class Launching:
         self._listing = listing
         self._templates = templates
         self._network = network
+        self._roles = Roles(account)
         self._attempts = Attempts()
 
     def launched(self, request: LaunchRequest, offer: Offer) -> Made:
@@ -144,10 +146,14 @@ class Launching:
         made = had(answer)
         if made is None:
             raise self._none_of(answer.get("Errors") or (), words, offer)
-        return made
+        own = {tag["Key"]: tag["Value"] for tag in words["TagSpecifications"][0]["Tags"]}
+        return replace(made, door=tags.door(own, made.id))
 
     def _words(self, request: LaunchRequest, offer: Offer) -> dict[str, Any]:
-        own = tags.of_machine(self._account.installation, request, self._account.clock.now())
+        own = tags.of_machine(
+            self._account.installation, request, self._account.clock.now(),
+            self._roles.id_of_machines(),
+        )  # fmt: skip
         choices = self._network.choices(offer)
         make = words_of_instance if self._account.options.pin_zone else words_of_fleet
         template = self._templates.named(offer.region, request)

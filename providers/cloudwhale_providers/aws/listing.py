@@ -51,6 +51,8 @@ class Seen:
     reason: str
     """Code of its StateReason, `Client.UserInitiatedShutdown`."""
     says: str
+    door: str
+    """Who it is to the mailbox's bucket; empty: it was not told."""
 
     @property
     def is_alive(self) -> bool:
@@ -224,6 +226,7 @@ def seen(region: str, one: Mapping[str, Any], own: Mapping[str, str]) -> Seen | 
         stop_at=_instant(own.get(tags.STOP_AT, "")),
         reason=str(reason.get("Code", "")),
         says=str(reason.get("Message", "")) or said,
+        door=tags.door(own, str(one["InstanceId"])),
     )
 
 

@@ -28,7 +28,7 @@ METADATA = "http://169.254.169.254"
 ANSWERS_S = 10.0
 LONGEST_PAUSE_S = 8.0
 PIECE = 1 << 20
-TAGS = "node", "lease", "installation", "gpus"
+TAGS = "node", "lease", "installation", "gpus", "role"
 SAID = os.environ
 OFF = [0.0]
 """By how much the store's clock is ahead, once it has refused ours."""
@@ -155,6 +155,8 @@ def about() -> None:
         if not found[name]:
             raise Trouble(f"the metadata service shows no tag cloudwhale:{name} of this machine")
     found["gpus"] = found["gpus"] or "0"
+    role = found.pop("role")  # IAM knows this machine by it and by its id: `aws:userid`
+    found["door"] = f"{role}:{told('meta-data/instance-id').decode()}" if role else ""
     for name, value in found.items():
         print(f"export CLOUDWHALE_{name.upper()}={shlex.quote(value)}")
     ahead, there = clocks()
@@ -303,9 +305,11 @@ def _told(known: dict[str, float], phase: str, state: str, took_s: str = "", *wo
         "says": " ".join(" ".join(words).split())[:900],
     }).encode()  # fmt: skip
     number, status = int(known.get("number", 0)), 412
+    door, node = SAID.get("CLOUDWHALE_DOOR", ""), SAID["CLOUDWHALE_NODE"]
+    folder = f"boots/@{door}@{node}" if door else f"boots/{node}"
     while status == 412:  # there is one: ours, of which we got no answer
         number += 1
-        status = stored("PUT", f"boots/{SAID['CLOUDWHALE_NODE']}/{number:06d}.json", body)
+        status = stored("PUT", f"{folder}/{number:06d}.json", body)
     if status != 200:
         raise Trouble(f"there is no bucket {SAID['CLOUDWHALE_MAILBOX']}")
     return number

@@ -65,7 +65,7 @@ class Stopping:
         else:
             machine = Machine(
                 id=made.id, node=request.node, state="starting", facts=offer.facts, owned=False,
-                stop_at=stop_at, billed_from=asked_at, zone=made.zone,
+                stop_at=stop_at, billed_from=asked_at, zone=made.zone, door=made.door,
             )  # fmt: skip
         self._known.launched(machine, offer.region)
         return machine

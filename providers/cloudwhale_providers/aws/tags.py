@@ -19,14 +19,18 @@ LEASE = "cloudwhale:lease"
 """`NUMBER:SECONDS` from launch on until the machine ends by itself."""
 GPUS = "cloudwhale:gpus"
 """How many GPUs it was rented with; 0: none, and its first boot looks for none."""
+ROLE = "cloudwhale:role"
+"""Id of its role, where it has one: its folders in the mailbox lie behind that and its own id."""
 STOP_AT = "cloudwhale:stop-at"
 """When the cloud ends it, in seconds since 1970."""
 NAME = "Name"
 MOST_CHARACTERS = 256  # of a tag's value
 
 
-def of_machine(installation: str, request: LaunchRequest, now: Instant) -> dict[str, str]:
-    """Return the tags of a machine, its disk and its interface."""
+def of_machine(
+    installation: str, request: LaunchRequest, now: Instant, role: str = ""
+) -> dict[str, str]:
+    """Return the tags of a machine, its disk and its interface; `role`: the id of its role."""
     tags = {
         NAME: f"cloudwhale {request.node}",
         INSTALLATION: installation,
@@ -34,6 +38,7 @@ def of_machine(installation: str, request: LaunchRequest, now: Instant) -> dict[
         LAUNCH: request.request_id,
         PROJECT: request.project,
         GPUS: str(len(request.offer.facts.devices) if request.offer is not None else 0),
+        ROLE: role,
     }
     if request.lease is not None:
         seconds = max(0, int(request.lease.away_until - now))
@@ -41,6 +46,15 @@ def of_machine(installation: str, request: LaunchRequest, now: Instant) -> dict[
     if request.stop_at is not None:
         tags[STOP_AT] = str(int(request.stop_at))
     return tags
+
+
+def door(tags: Mapping[str, str], machine: str) -> str:
+    """Return who a machine is to the mailbox's bucket, by its tags; empty: it is not told of any.
+
+    As `aws:userid` has it; the machine itself reads the same tag.
+    """
+    role = tags.get(ROLE, "")
+    return f"{role}:{machine}" if role else ""
 
 
 def listed(tags: Mapping[str, str]) -> list[dict[str, str]]:

@@ -9,6 +9,7 @@ It arms the machine's end, sets the clock, fetches the agent's archive, and hand
 `boot/first.sh` in it. For that and for the agent the environment says:
 
 - CLOUDWHALE_MAILBOX, _REGION, _NODE, _LEASE, _INSTALLATION, _GPUS: as the tags say
+- CLOUDWHALE_DOOR: who the machine is to the mailbox's bucket, `ROLE-ID:INSTANCE-ID`; may be empty
 - CLOUDWHALE_NOTICES: who hears that the provider takes the machine
 - CLOUDWHALE_STORE: the program that asks the mailbox (machine_store.py)
 - CLOUDWHALE_ENVIRONMENT: a file with what the agent's environment must hold

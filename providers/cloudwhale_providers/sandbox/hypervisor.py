@@ -13,7 +13,7 @@ from cloudwhale_providers.sandbox import containers, processes
 from cloudwhale_providers.sandbox.endpoint import Weather
 from cloudwhale_providers.sandbox.fittings import Fittings
 from cloudwhale_providers.sandbox.metadata import FINE, MetadataService, Trouble
-from cloudwhale_providers.sandbox.names import LEASE, NODE
+from cloudwhale_providers.sandbox.names import LEASE, NODE, ROLE
 from cloudwhale_providers.sandbox.told import Identity, Keys, documents
 
 CONSOLE = "console.log"
@@ -50,6 +50,12 @@ class Guest:
     def node(self) -> str:
         """Return the name that its agent reports under; empty: it was not launched for one."""
         return self.who.tags.get(NODE, "")
+
+    @property
+    def door(self) -> str:
+        """Return who it is to its mailbox's store, as it reads that itself; empty: nobody."""
+        role = self.who.tags.get(ROLE, "")
+        return f"{role}:{self.who.id}" if role else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +232,7 @@ class Hypervisor:
             f"--mailbox={guest.mailbox}",
             f"--home={machine.home}",
             f"--node={guest.node}",
+            f"--door={guest.door}",
             f"--lease-s={self._house.attempt_lease_s}",
             *guest.fittings.words,
         ]

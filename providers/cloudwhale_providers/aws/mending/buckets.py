@@ -14,8 +14,12 @@ UNFINISHED_DAYS = 7
 OLD_DAYS = 90
 """Longer than any lease: what machines and controller said to each other about a rental."""
 MOMENT_DAYS = 7
-RENTED = ("orders/rent-", "inbox/rent-", "agents/rent-", "boots/rent-")
-"""Folders of rented machines; those of own servers are read for as long as these live.
+RENTED = (
+    "orders/@", "inbox/@", "agents/@", "boots/@",
+    "orders/rent-", "inbox/rent-", "agents/rent-", "boots/rent-",
+)  # fmt: skip
+"""Folders of rented machines, behind a door or of one without; those of own servers are read for as
+long as these live.
 
 The controller removes them by itself; the rule is for those whose controller is gone.
 """

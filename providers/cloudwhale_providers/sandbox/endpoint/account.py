@@ -9,7 +9,7 @@ from typing import Any
 from cloudwhale_providers.sandbox.endpoint.refused import Refused
 from cloudwhale_providers.sandbox.names import ACCOUNT, INSTANCE_PROFILE, SCHEDULER_ROLE
 
-MACHINE_ROLE = "cloudwhale-machine"
+MACHINE_ROLE, MACHINE_ROLE_ID = "cloudwhale-machine", "AROACLOUDWHALEMACHINE"
 SPOT_ROLE = "AWSServiceRoleForEC2Spot"
 """EC2 User Guide, "Service-linked role for Spot Instance requests"."""
 IMAGE_OWNER = "898082745236"
@@ -120,6 +120,9 @@ def add_roles(has_spot_role: bool) -> None:
     models.SERVICE_NAME_CONVERSION["spot"] = "EC2Spot"  # moto does not know how EC2 calls it
     iam = _iam()
     _role(iam, MACHINE_ROLE, "ec2.amazonaws.com")
+    role = iam.roles.pop(iam.get_role(MACHINE_ROLE).id)
+    role.id = MACHINE_ROLE_ID  # who has asked for it may outlive this box and meet the next
+    iam.roles[role.id] = role
     _role(iam, SCHEDULER_ROLE, "scheduler.amazonaws.com")
     if has_spot_role:
         add_spot_role()
@@ -150,6 +153,14 @@ def policies_of(role: str) -> tuple[str, ...]:
     """Return the policies that somebody has put into a role, as their texts; for any thread."""
     found = next((one for one in list(_iam().roles.values()) if one.name == role), None)
     return () if found is None else tuple(map(str, list(found.policies.values())))
+
+
+def role_id_of(profile: str) -> str:
+    """Return what IAM knows the role of an instance profile by; empty: none; for any thread."""
+    for one in list(_iam().instance_profiles.values()):
+        if one.name == profile:
+            return str(one.roles[0].id) if one.roles else ""
+    return ""
 
 
 def has_spot_role() -> bool:

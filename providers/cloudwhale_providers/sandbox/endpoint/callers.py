@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cloudwhale.model.units import Instant, Seconds
-from cloudwhale_providers.sandbox.endpoint import signatures
+from cloudwhale_providers.sandbox.endpoint import account, signatures
 from cloudwhale_providers.sandbox.endpoint.messages import Asked
 from cloudwhale_providers.sandbox.endpoint.refused import (
     EXPIRED,
@@ -22,7 +22,6 @@ HOLD_S: Seconds = 6 * 3600.0
 """EC2 gives a machine new keys before the old ones run out, which takes six hours or so."""
 RENEWED_S: Seconds = 3600.0
 """So long before that it is given new ones: EC2 User Guide, "Retrieve security credentials"."""
-ROLE_ID = "AROACLOUDWHALEMACHINE"
 Role = Literal["user", "machine", "stops"]
 """The account's own user, a machine's role, and that of the schedules that end machines."""
 
@@ -66,10 +65,15 @@ class Callers:
         role_of: Callable[[str], str | None],
         now: Callable[[], Instant],
         access_key: str = "",
+        id_of: Callable[[str], str] = account.role_id_of,
         draw: Callable[[int], bytes] = secrets.token_bytes,
     ) -> None:
-        """`role_of`: the role of an instance that runs; None: it has none, or runs no more."""
+        """`role_of`: the role of an instance that runs; None: it has none, or runs no more.
+
+        `id_of`: what IAM knows a role by, which no policy need name.
+        """
         self._role_of = role_of
+        self._id_of = id_of
         self._now = now
         self._user_key = access_key or ACCESS_KEY
         self._draw = draw
@@ -109,7 +113,7 @@ class Callers:
                 self._by_key.pop(signed.key, None)
             raise EXPIRED.get(service, EXPIRED[""])
         arn = f"arn:aws:sts::{ACCOUNT}:assumed-role/{role}/{known.machine}"
-        return Caller("machine", arn, f"{ROLE_ID}:{known.machine}", known.machine)
+        return Caller("machine", arn, f"{self._id_of(role)}:{known.machine}", known.machine)
 
     def _check(self, service: str, asked: Asked, signed: signatures.Signed, secret: str) -> None:
         if not signatures.is_right(asked, signed, secret):
