@@ -26,7 +26,7 @@ $(INSTALLED): pyproject.toml
 	    { echo "cloudwhale needs Python 3.11 or newer; name one with PYTHON=python3.12"; exit 1; }
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || $(MAKE) -s python3-venv
 	@[ -x $(BIN)/pip ] || { echo "Making .venv"; $(PYTHON) -m venv --clear .venv; }
-	@echo "Installing cloudwhale and its tools into .venv (a minute or two)"
+	@echo "Installing cloudwhale and its tools into .venv (some minutes)"
 	@$(BIN)/python -m pip install --quiet --editable '.[test]'
 	@touch $@
 

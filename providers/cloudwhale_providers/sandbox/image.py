@@ -19,7 +19,7 @@ from cloudwhale.spi.errors import Unreachable
 
 PACKAGES = (
     "python3", "cloud-init", "python3-cffi-backend", "iproute2", "curl", "ca-certificates",
-    "iptables", "docker.io", "procps", "libfaketime", "kmod", "gpg",
+    "iptables", "nftables", "docker.io", "procps", "libfaketime", "kmod", "gpg",
 )  # fmt: skip
 SUITE, MIRROR = "bookworm", "http://deb.debian.org/debian"
 NEEDS = ("debootstrap", "chroot")
