@@ -203,7 +203,7 @@ import sys
 from pathlib import Path
 from cloudwhale.clock import SystemClock
 from cloudwhale_providers.sandbox.serving import serve
-sys.exit(serve(Path(sys.argv[1]), None, SystemClock(), 0.2))
+sys.exit(serve(Path(sys.argv[1]), None, SystemClock(), "processes", 0.2))
 """
 
 

@@ -103,8 +103,11 @@ ENDS: Mapping[str, tuple[str, str]] = {
 
 
 @pytest.fixture(scope="module")
-def box() -> Iterator[Box]:
-    """Give a cloud whose user is held to the controller's policy."""
+def box(life: Life) -> Iterator[Box]:
+    """Give a cloud whose user is held to the controller's policy.
+
+    A process has one cloud at a time, so the whole life, which has its own, comes first.
+    """
     with strict_box() as box:
         yield box
 
