@@ -158,6 +158,7 @@ def test_the_log_of_a_controller_shows_no_password(
     url = shell.settings["CLOUDWHALE_DATABASE"].replace("whale@", f"whale:{SECRET}@")
     shell = Shell(tmp_path, {"CLOUDWHALE_CPU": "1", "CLOUDWHALE_DATABASE": url})
     process = controller(shell, team)
+    until("it works", lambda: bool(team.wrote()))  # who only begins ends without its database
     team.open_to_all(False)
     seen = hear(process, "controller waits: ")
     team.open_to_all(True)
