@@ -346,6 +346,8 @@ def _version_after(made: p.Plan, world: World) -> int:
     Of steps that make no room and free no job, the same world gives no second plan.
     """
     settles = all(isinstance(step, SETTLES_ITSELF) for step in made.steps)
+    if made.look_again_at is not None and made.look_again_at <= world.now:
+        settles = False
     return world.version + (len(events_of(made, world.now)) if settles else 0)
 
 

@@ -21,7 +21,7 @@ from cloudwhale.planning.promising import Promised, beside, promised
 from cloudwhale.planning.queue import earliest
 from cloudwhale.planning.refusals import Verdict
 from cloudwhale.planning.releases import Profile, Whole
-from cloudwhale.planning.reserving import kept_for
+from cloudwhale.planning.reserving import Kept, kept_for
 from cloudwhale.planning.standing import queueing
 from cloudwhale.planning.waiting import Saying, Waited, waited
 from cloudwhale.spi.policy import Order, Queueing
@@ -83,7 +83,8 @@ def matched(
     rules, line = policies.rules, _line(world, ready, policies, quotes)
     before, whole, room, said = line.before, line.whole, line.room, line.said
     reserved, kept = dict(line.reserved), None
-    if rules.reserve and (line.old.at_last or not said.is_planned):
+    keeps_room = rules.reserve and bool(line.old.at_last or not said.is_planned)
+    if keeps_room:
         first = chain.from_iterable(said.classes)
         kept = kept_for(first, line.old.at_last, before, whole, reserved)
     if kept is not None:
@@ -117,11 +118,19 @@ def matched(
         first=frozenset(job.id for job in line.old.first),
         look_again_at=earliest(
             line.held_before.until, made.look_again_at, said.look_again_at,
-            line.shown.look_again_at,
+            line.shown.look_again_at, _kept_next(packed, kept, world.now) if keeps_room else None,
         ),
         leaving=said.leaving,
         waits=said.waits,
     )  # fmt: skip
+
+
+def _kept_next(packed: Packed, kept: Kept | None, now: Instant) -> Instant | None:
+    """Return when to look again: at once for who fitted until others got their places.
+
+    No room is kept for that one yet, and nothing else may happen that would have it kept.
+    """
+    return now if kept is None and packed.places and packed.refused else None
 
 
 def _line(
