@@ -18,7 +18,8 @@ import platformdirs
 from cloudwhale.control import bundle_archive
 from cloudwhale.control.bundle_content import PYTHONS, Libraries, content, ours
 from cloudwhale.control.bundle_distributions import Source, installed
-from cloudwhale.control.bundle_wheels import Say, fetched
+from cloudwhale.control.bundle_wheels import fetched
+from cloudwhale.control.saying import Say, to_nobody
 from cloudwhale.mailbox.box import bundle_key
 from cloudwhale.model.units import Seconds
 from cloudwhale.model.value import Value, Wire
@@ -61,11 +62,7 @@ def default_folder() -> Path:
     return platformdirs.user_cache_path("cloudwhale") / "bundles"
 
 
-def _nobody(says: str) -> None:
-    """Tell nobody."""
-
-
-def made(folder: Path | None = None, say: Say = _nobody) -> Bundle:
+def made(folder: Path | None = None, say: Say = to_nobody) -> Bundle:
     """Return the archive of what is installed here; takes seconds the first time.
 
     `folder`: where it is kept; None: the user's cache. `say` is told what takes long. A Python that

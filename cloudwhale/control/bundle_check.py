@@ -4,7 +4,7 @@ from pathlib import Path
 
 from cloudwhale.control.bundle import Bundle, made
 from cloudwhale.control.bundle_content import PYTHONS
-from cloudwhale.control.bundle_wheels import Say
+from cloudwhale.control.saying import Say
 from cloudwhale.spi.errors import Denied
 from cloudwhale.spi.provider import Check
 

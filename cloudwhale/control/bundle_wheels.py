@@ -5,7 +5,7 @@ import subprocess
 import sys
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from importlib import util
 from pathlib import Path, PurePosixPath
@@ -22,15 +22,13 @@ from cloudwhale.control.bundle_distributions import (
     tags_in,
     travels,
 )
+from cloudwhale.control.saying import Say
 from cloudwhale.model.units import Seconds
 from cloudwhale.spi.errors import Unreachable
 
 QUIET_S: Seconds = 2.0
 FETCHES_WITHIN_S: Seconds = 180.0
 _LIBRARIES = ("purelib", "platlib")
-
-Say = Callable[[str], object]
-"""Takes a sentence for whoever waits."""
 
 
 def fetched(wanted: Sequence[Source], python: str, folder: Path, say: Say) -> Sequence[Source]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 
 from cloudwhale.control.desk import mailbox_url, policies, providers
+from cloudwhale.control.saying import Say, to_nobody
 from cloudwhale.control.store import database_url, open_store
 from cloudwhale.control.store.address import is_postgres, masked
 from cloudwhale.control.surrounding import boots
@@ -18,13 +19,7 @@ from cloudwhale.spi.provider import Check
 SHELL = "/bin/bash"
 
 
-def _nobody(says: str) -> None:
-    """Tell nobody."""
-
-
-def checks(
-    settings: Settings, only: str = "", say: Callable[[str], object] = _nobody
-) -> Sequence[Check]:
+def checks(settings: Settings, only: str = "", say: Say = to_nobody) -> Sequence[Check]:
     """Look at everything that jobs need; takes a second, and some more for each cloud.
 
     `only`: the name of a provider whose rows are enough; raise SettingsError for one that is none

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
 
 from cloudwhale import clock, plugins
+from cloudwhale.control.saying import Say, to_nobody
 from cloudwhale.model.units import Seconds
 from cloudwhale.settings import Settings, load
 from cloudwhale.spi.errors import SettingsError, Unreachable
@@ -23,12 +23,7 @@ COMPLAINS = "cloudwhale: "
 """So begins what a command says last when it fails; its remedy stands below."""
 UP_WITHIN_S: Seconds = 60.0  # it loads a whole cloud, on a busy host too
 
-Told: TypeAlias = Callable[[str], None]
 """Takes a sentence for whoever waits."""
-
-
-def _nobody(says: str) -> None:
-    """Tell nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +37,7 @@ class Box:
     sandbox: Sandbox
 
 
-def settled(folder: Path, *, starts: bool = False, told: Told = _nobody) -> Settings:
+def settled(folder: Path, *, starts: bool = False, told: Say = to_nobody) -> Settings:
     """Return the settings that hold in a folder, inside the sandbox when they ask for one.
 
     `starts`: a sandbox that does not answer is started, which takes seconds. Otherwise a command
@@ -52,7 +47,7 @@ def settled(folder: Path, *, starts: bool = False, told: Told = _nobody) -> Sett
     return entered(settings, starts=starts, told=told) if settings.sandbox else settings
 
 
-def entered(settings: Settings, *, starts: bool, told: Told = _nobody) -> Settings:
+def entered(settings: Settings, *, starts: bool, told: Say = to_nobody) -> Settings:
     """Go into the sandbox: set this process' environment, and return the settings there."""
     box = box_of(settings)
     inside = settings.but(home=box.home, database="", mailbox="")
@@ -132,7 +127,7 @@ def _digest(box: Box, script: str) -> str:
     return box.sandbox.check(Path(script).expanduser()) if script else ""
 
 
-def _started(box: Box, settings: Settings, told: Told) -> Surroundings:
+def _started(box: Box, settings: Settings, told: Say) -> Surroundings:
     """Start a sandbox and wait until it answers; raise Unreachable with its last words."""
     process, waited_s, said = _spawned(box, settings), 0.0, ""
     while (found := box.sandbox.surroundings(box.folder)) is None:

@@ -282,4 +282,5 @@ def test_the_user_is_who_it_says(box: Box) -> None:
     user = Credentials(ACCESS_KEY, SECRET_KEY, "", 0.0)
     client = a_client(box, "s3", user)
     client.put_object(Bucket=BUCKET, Key="own", Body=b"x")
+    assert client.get_object(Bucket=BUCKET, Key="own")["Body"].read() == b"x"
     client.close()
