@@ -154,10 +154,8 @@ class Hiring:
         def sweep() -> Swept:
             if provider is not None and rental.machine:
                 provider.terminate(rental.machine)
-            for folder in {
-                node,
-                folder_of(node, rental.door),
-            }:  # before it was launched it had none
+            # Before it was launched it had no door.
+            for folder in {node, folder_of(node, rental.door)}:
                 forget_node(self._objects, folder)
             return Swept()
 
