@@ -38,11 +38,6 @@ def policy(wanted: Wanted) -> int:
 
 def fix(wanted: Wanted) -> int:
     """Make what an account lacks, after asking; print a row for each step, and how it is then."""
-    if not wanted.yes and not someone_is_there():
-        raise WrongUsage(
-            "This is not a terminal, so nobody can be asked before the account is changed.",
-            "Say -y to change it without being asked.",
-        )
     cloud = patient(settings_here(starts=True), wanted.provider)
     amends = cloud.amends(wanted.allow)
     paper = Paper(sys.stderr if wanted.as_json else sys.stdout)
@@ -61,14 +56,17 @@ def fix(wanted: Wanted) -> int:
 
 
 def _is_wanted(wanted: Wanted, amends: Amends) -> bool:
-    """Say what would be made; return whether it is to be."""
-    if not amends.mendings:
-        return True
-    if wanted.yes:
+    """Say what would be made; return whether it is to be. Raise WrongUsage: nobody can say."""
+    if wanted.yes or not amends.mendings:
         return True
     say("This would change the account:", sys.stderr)
     for one in amends.mendings:
         say(f"  {one.says}", sys.stderr)
+    if not someone_is_there():
+        raise WrongUsage(
+            "This is not a terminal, so nobody can be asked before the account is changed.",
+            "Say -y to change it without being asked.",
+        )
     return agrees("Do so?")
 
 

@@ -1,6 +1,7 @@
 """What is written into a settings file, or shown: a file that exists keeps all that it says."""
 
 import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +10,7 @@ from cloudwhale.cli.exits import WrongUsage
 from cloudwhale.control.mending import Unwritten, patient
 from cloudwhale.settings import Settings
 from cloudwhale.spi.errors import SettingsError
+from cloudwhale.spi.provider import Amends, Check, Mending
 
 LACKS = Unwritten("aws", "s3://lab/cloudwhale", {"regions": ["us-east-1"], "profile": "x"})
 WHOLE = {
@@ -68,6 +70,21 @@ def test_the_only_cloud_of_the_settings_is_meant_without_its_name(
     assert patient(settings, "").name == "aws"
 
 
-def test_nobody_who_cannot_be_asked_has_an_account_changed() -> None:
+class Account:
+    """Lacks a bucket, and is never changed."""
+
+    def amends(self, allow: str) -> Amends:
+        return Amends(mendings=(Mending("bucket", "make the bucket lab", self.changed),))
+
+    def changed(self) -> Check:
+        raise AssertionError("nobody has agreed to it")
+
+
+def test_nobody_who_cannot_be_asked_has_an_account_changed_and_sees_what_it_lacks(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(mending, "settings_here", lambda *, starts: Settings(home=tmp_path))
+    monkeypatch.setattr(mending, "patient", lambda settings, name: Account())
     with pytest.raises(WrongUsage, match="nobody can be asked"):
         mending.fix(mending.Wanted("aws", "", yes=False, as_json=True))
+    assert "make the bucket lab" in capsys.readouterr().err
