@@ -13,6 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
+from cloudwhale.agent.address import own_address
 from cloudwhale.agent.claiming import ClockDiffers, NameTaken, Wanted, claim
 from cloudwhale.agent.launching import NORMAL, Sizes
 from cloudwhale.agent.place import Place
@@ -120,6 +121,7 @@ def serve(told: argparse.Namespace, sizes: Sizes = NORMAL) -> int:
         sizes=sizes,
         stands=standing.stands,
         tenancy=tenancy,
+        address="" if tenancy is None else own_address(told.mailbox),
         own_users=told.own_users,
         notices=partial(_notices, told.notices) if told.notices else None,
     )

@@ -48,7 +48,9 @@ def close(action: Close, tools: Tools, tail: LogTail | None) -> None:
     if report.exit_code is None:
         _make_sure_that_nothing_runs(folder)
     if tail is None and folder.log.is_dir():  # an earlier agent ran it
-        tail = LogTail(folder, tools.objects, tools.sizes, adopted=True)
+        order = folder.order()
+        rank = None if order is None else order.rank
+        tail = LogTail(folder, tools.objects, tools.sizes, adopted=True, rank=rank)
     dropped = 0 if tail is None else _finished(tail)
     if tail is None or isinstance(dropped, int):
         _say(report, folder, tools, dropped)

@@ -194,7 +194,7 @@ def _begun(attempt: Attempt, at: Instant, now: Instant, agent: str) -> Turn:
         attempt,
         phase=Phase.RUNNING,
         began_at=at,
-        publish_at=now + attempt.order.checkpoint.every_s,
+        publish_at=now + _every_s(attempt),
     )
     return running, (Post(started(running, now, agent)),)
 
@@ -281,18 +281,27 @@ def _published(
     first = (restored,) if restored is not None and len(attempt.published) < keep else ()
     everything = (*first, *attempt.published, checkpoint)
     told: tuple[Action, ...] = (Post(saved(attempt, checkpoint, now, agent)),)
-    if len(everything) > keep:
+    # What a gang has in common its controller knows, and forgets what lies beyond it.
+    if len(everything) > keep and attempt.order.gang is None:
         told = (*told, Forget(attempt.key, everything[:-keep]))
     kept = replace(
         attempt,
         published=(*attempt.published, checkpoint)[-keep:],
         seq=max(attempt.seq, checkpoint.seq),
-        publish_at=now + attempt.order.checkpoint.every_s,
+        publish_at=now + _every_s(attempt),
     )
     waiting = attempt.whole
     if waiting is not None and waiting.saved_at <= checkpoint.saved_at:
         kept = replace(kept, whole=None)
     return kept, told
+
+
+def _every_s(attempt: Attempt) -> Seconds:
+    """Return how long the next checkpoint is kept back at least.
+
+    A rank of a gang publishes each: what one leaves out, no other rank has in common with it.
+    """
+    return attempt.order.checkpoint.every_s if attempt.order.gang is None else 0.0
 
 
 def _publish(attempt: Attempt, *, last: bool) -> Turn:

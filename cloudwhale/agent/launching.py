@@ -16,7 +16,7 @@ from cloudwhale.agent.leases import told_of_lease
 from cloudwhale.agent.plain_processes import PlainProcesses
 from cloudwhale.agent.users import home_of, user_of
 from cloudwhale.clock import SPEED
-from cloudwhale.mailbox.documents import StartOrder
+from cloudwhale.mailbox.documents import GangSeat, StartOrder
 from cloudwhale.model.node import Device
 from cloudwhale.model.units import GiB
 from cloudwhale.spi.runtime import Runtime
@@ -50,6 +50,8 @@ def environment(
 ) -> dict[str, str]:
     """Return the job's environment."""
     mixed = zlib.crc32(f"{order.job}/{order.attempt}".encode())
+    alone = GangSeat(rank=0, nodes=1, address="127.0.0.1", port=FIRST_PORT + mixed % PORTS)
+    seat = order.gang or alone
     return {
         **runtime_of(order).passed_on(ours),
         **order.env,
@@ -59,10 +61,10 @@ def environment(
         "CLOUDWHALE_ATTEMPT": str(order.attempt),
         "CLOUDWHALE_CHECKPOINT_DIR": str(checkpoints),
         "CLOUDWHALE_RESUME": "0" if order.restore is None else "1",
-        "CLOUDWHALE_NODE_RANK": "0",
-        "CLOUDWHALE_NUM_NODES": "1",
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(FIRST_PORT + mixed % PORTS),
+        "CLOUDWHALE_NODE_RANK": str(seat.rank),
+        "CLOUDWHALE_NUM_NODES": str(seat.nodes),
+        "MASTER_ADDR": seat.address,
+        "MASTER_PORT": str(seat.port),
     }
 
 

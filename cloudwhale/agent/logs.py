@@ -33,13 +33,21 @@ class LogTail:
     """One attempt's output; `post` and `finish` come from threads, one at a time."""
 
     def __init__(
-        self, folder: AttemptFolder, objects: Objects, sizes: Sizes, *, adopted: bool = False
+        self,
+        folder: AttemptFolder,
+        objects: Objects,
+        sizes: Sizes,
+        *,
+        adopted: bool = False,
+        rank: int | None = None,
     ) -> None:
+        """`rank`: of its gang, each rank of which has a log of its own."""
+        self._rank = rank
         self._folder = folder
         self._objects = objects
         self._sizes = sizes
         self._turn = threading.Lock()
-        self._box = log_of(objects, *folder.key)
+        self._box = log_of(objects, *folder.key, rank)
         self._chunk, self._at = 0, 0
         self._recalls = adopted
         self._finished = False
@@ -74,7 +82,7 @@ class LogTail:
         """
         with self._turn:
             self._recall()
-            key = whole_log_key(*self._folder.key)
+            key = whole_log_key(*self._folder.key, self._rank)
             segments = list(self._segments())
             size = sum(end - start for _, start, end in segments)
             dropped = (segments[-1][2] - size) if segments else 0

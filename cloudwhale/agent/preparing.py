@@ -70,19 +70,25 @@ def _prepared(order: StartOrder, folder: AttemptFolder, objects: Objects) -> Pre
         checkpoints.mkdir(parents=True, exist_ok=True)
     except (ValueError, Broken, StoreUnusable, OSError) as trouble:
         return cannot(folder, trouble)
-    if order.restore is not None:
-        return _restored(order.restore, checkpoints, folder, objects)
-    return Prepared(folder.key)
+    return _restored(order, checkpoints, folder, objects)
 
 
 def _restored(
-    checkpoint: Checkpoint, checkpoints: Path, folder: AttemptFolder, objects: Objects
+    order: StartOrder, checkpoints: Path, folder: AttemptFolder, objects: Objects
 ) -> Prepared | CannotStart:
-    """Restore a checkpoint; where it is damaged or gone, the newest of the job that is whole."""
+    """Restore a checkpoint; where it is damaged or gone, the newest of the job that is whole.
+
+    A rank of a gang goes on from what all have in common, or not at all.
+    """
+    checkpoint = order.restore
+    if checkpoint is None:
+        return Prepared(folder.key)
     try:
         try:
             _fetched(checkpoint, checkpoints, folder, objects)
         except Broken as trouble:
+            if order.gang is not None:
+                raise
             return _restored_other(checkpoint, checkpoints, folder, objects, str(trouble))
     except (Broken, StoreUnusable, OSError) as trouble:
         why = cannot(folder, trouble)

@@ -36,8 +36,12 @@ _OF_CHECKPOINT = (_Changed, Unreadable, OSError, ValueError, RecursionError)
 class Publisher:
     """One attempt's checkpoints; its verbs come from a pool's threads, one at a time."""
 
-    def __init__(self, folder: AttemptFolder, checkpoints: Path, objects: Objects) -> None:
+    def __init__(
+        self, folder: AttemptFolder, checkpoints: Path, objects: Objects, rank: int | None = None
+    ) -> None:
+        """`rank`: of its gang, each rank of which publishes into folders of its own."""
         self._folder = folder
+        self._rank = rank
         self._objects = objects
         self._turn = threading.Lock()
         self._seq, self._published = folder.published()
@@ -128,7 +132,7 @@ class Publisher:
             raise _Changed(entry.unfit)
         job, attempt = self._folder.key
         seq = self._unused(seq)
-        prefix = checkpoint_prefix(job, attempt, seq)
+        prefix = self._prefix(seq)
         paths = self._held_still(entry)
         try:
             files = tuple(
@@ -153,10 +157,13 @@ class Publisher:
         self._keep()
         return checkpoint
 
+    def _prefix(self, seq: int) -> str:
+        return checkpoint_prefix(*self._folder.key, seq, self._rank)
+
     def _unused(self, seq: int) -> int:
         """Return a number that no upload of this attempt has used, as far as anybody knows."""
         seq = max(seq, self._seq + 1)
-        while self._objects.get(f"{checkpoint_prefix(*self._folder.key, seq)}/manifest.json"):
+        while self._objects.get(f"{self._prefix(seq)}/manifest.json"):
             seq += 1
         self._seq = seq
         self._keep()

@@ -73,6 +73,8 @@ class Charge:
     """Says whether the node is still ours."""
     tenancy: Tenancy | None = None
     """Of a rented machine; None: it is not rented."""
+    address: str = ""
+    """By which others of its network reach it; empty: nobody asks."""
     own_users: bool = False
     """Whether each job is to have a user of its own."""
     notices: Callable[[], Notices | None] | None = None
@@ -277,6 +279,8 @@ class Rim:
         for one in found:
             self._acting.adopt(one)
         here = proven(facts(self._place.path, self._charge.options), found)
+        if self._tenancy is not None:
+            here = here.but(address=self._charge.address)
         woke = seen.Woke(
             facts=here,
             public_key=self._place.keys()[1],

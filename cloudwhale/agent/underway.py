@@ -87,8 +87,10 @@ class Attempts:
         one = Underway(
             folder=folder,
             order=order,
-            publisher=Publisher(folder, folder.checkpoints(order), self._tools.objects),
-            tail=LogTail(folder, self._tools.objects, self._tools.sizes, adopted=adopted),
+            publisher=Publisher(folder, folder.checkpoints(order), self._tools.objects, order.rank),
+            tail=LogTail(
+                folder, self._tools.objects, self._tools.sizes, adopted=adopted, rank=order.rank
+            ),
             outputs=OutputSaver(folder, order, self._tools.objects),
         )
         self.here[folder.key] = one

@@ -42,7 +42,7 @@ from cloudwhale.spi.store import Store
 GAP_S: Seconds = 60.0  # a controller whose tick is due for so long has heard nobody
 LOOKED_THROUGH = 100  # more events than this since the last round are not looked at one by one
 SETTLES_ITSELF = (
-    p.Place, p.Explain, p.WakeAgent, p.PostStart, p.PostStop, p.Late, p.TellLease,
+    p.Place, p.Explain, p.WakeAgent, p.PostStart, p.PostStop, p.Late, p.TellLease, p.ForgetSaves,
 )  # fmt: skip
 
 
@@ -240,7 +240,7 @@ class Controller:
         self, key: Key, error: CloudwhaleError, world: World, now: Instant
     ) -> Iterable[e.Event]:
         """Say once that something cannot be done; it is tried again until it can."""
-        verb, subject, attempt = key
+        verb, subject, attempt, _ = key
         if isinstance(error, SecretUnusable) and subject in world.jobs:
             reason = Reason(code=Code.SECRET_MISSING, says=error.says, change=error.remedy)
             job = world.jobs[subject]
@@ -358,9 +358,17 @@ def _noted(subject: str, code: Code, says: str, at: Instant, change: str = "") -
 
 def _posted(key: Key, posted: Posted, now: Instant) -> Iterable[e.Event]:
     if key.verb == "start":
-        return [e.OrderPosted(at=now, job=key.subject, attempt=key.attempt, number=posted.number)]
+        return [
+            e.OrderPosted(
+                at=now, job=key.subject, attempt=key.attempt, number=posted.number, rank=key.rank
+            )
+        ]
     if key.verb == "stop":
-        return [e.StopPosted(at=now, job=key.subject, attempt=key.attempt, number=posted.number)]
+        return [
+            e.StopPosted(
+                at=now, job=key.subject, attempt=key.attempt, number=posted.number, rank=key.rank
+            )
+        ]
     return []  # the order to leave: nothing waits for it
 
 

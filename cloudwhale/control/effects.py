@@ -21,6 +21,8 @@ class Key(NamedTuple):
     verb: str
     subject: str
     attempt: int = 0
+    rank: int = 0
+    """Of a gang."""
 
 
 @dataclass(frozen=True, slots=True)

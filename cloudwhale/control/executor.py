@@ -1,15 +1,17 @@
 """Carries out one checked plan: an effect for each step that needs one; it never chooses."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from cloudwhale.control.doors import Doors
 from cloudwhale.control.effects import Effect, Effects, Key
 from cloudwhale.control.hiring import TELL, Hiring, LeaseTold, Where
 from cloudwhale.control.orders import (
+    gang_seat,
     introduce_order,
     lease_order,
     leave_order,
+    of_rank,
     start_order,
     stop_order,
     stray_order,
@@ -29,6 +31,7 @@ from cloudwhale.spi.errors import CloudwhaleError, SettingsError
 from cloudwhale.spi.provider import LaunchRequest, Provider
 from cloudwhale.spi.store import Store
 
+FORGET = "forget"
 KEEP_ORDERS = 1000  # obeyed orders kept for a person who looks for what happened
 
 
@@ -67,19 +70,26 @@ class Executor:
     def carry_out(self, plan: p.Plan, world: World, effects: Effects, epoch: int) -> None:
         """Start the effects of a plan's steps; one that no longer fits is dropped."""
         for step in plan.steps:
-            effect = self._effect(step, world, epoch)
-            if effect is not None:
+            for effect in self._effects(step, world, epoch):
                 effects.start(effect, world.now)
+
+    def _effects(self, step: p.Step, world: World, epoch: int) -> Iterator[Effect]:
+        if isinstance(step, p.Place):
+            job = world.jobs[step.job].but(attempt=step.attempt, placement=step.placement)
+            ranks = range(len(step.placement.members))
+            found = [self._post_start(job, world, epoch, rank) for rank in ranks]
+        else:
+            found = [self._effect(step, world, epoch)]
+        yield from (effect for effect in found if effect is not None)
 
     def _effect(self, step: p.Step, world: World, epoch: int) -> Effect | None:
         match step:
-            case p.Place():
-                job = world.jobs[step.job].but(attempt=step.attempt, placement=step.placement)
-                return self._post_start(job, world, epoch)
             case p.PostStart():
-                return self._post_start(world.jobs[step.job], world, epoch)
+                return self._post_start(world.jobs[step.job], world, epoch, step.rank)
             case p.PostStop():
-                return self._post_stop(world.jobs[step.job], world, epoch)
+                return self._post_stop(world.jobs[step.job], world, epoch, step.rank)
+            case p.ForgetSaves():
+                return self._forget(step)
             case p.WakeAgent():
                 return self._wake(world.nodes[step.node], epoch)
             case p.TellLease():
@@ -104,22 +114,37 @@ class Executor:
             case _:
                 return None
 
-    def _post_start(self, job: Job, world: World, epoch: int) -> Effect | None:
-        node = world.nodes.get(job.placement.node) if job.placement is not None else None
-        if node is None:
+    def _post_start(self, job: Job, world: World, epoch: int, rank: int) -> Effect | None:
+        place = job.placement
+        node = world.nodes.get(place.nodes[rank]) if place is not None else None
+        if place is None or node is None:
             return None
         kept: Mapping[str, bytes] = self._store.sealed(job.run) if job.spec.secrets else {}
+        seat = gang_seat(job, rank, world.nodes.get(place.node))
 
         def order() -> Order:
-            return start_order(job, node, self._sealed(job, node, kept), fence=epoch, at=world.now)
+            sealed = self._sealed(job, node, kept)
+            plain = start_order(job, node, sealed, fence=epoch, at=world.now)
+            return plain if seat is None else of_rank(plain, job, seat)
 
-        return self._post(Key("start", job.id, job.attempt), node.id, order)
+        return self._post(Key("start", job.id, job.attempt, rank), node.id, order)
 
-    def _post_stop(self, job: Job, world: World, epoch: int) -> Effect | None:
+    def _post_stop(self, job: Job, world: World, epoch: int, rank: int) -> Effect | None:
         if job.placement is None:
             return None
         order = stop_order(job, fence=epoch, at=world.now)
-        return self._post(Key("stop", job.id, job.attempt), job.placement.node, lambda: order)
+        node = job.placement.nodes[rank]
+        return self._post(Key("stop", job.id, job.attempt, rank), node, lambda: order)
+
+    def _forget(self, step: p.ForgetSaves) -> Effect:
+        """Return the removal of checkpoints, manifest first; what stays is only wasted room."""
+
+        def forget() -> None:
+            for manifest in step.manifests:
+                self._objects.delete([manifest])
+                self._objects.delete(self._objects.keys(manifest.rpartition("/")[0]))
+
+        return Effect(Key(FORGET, step.manifests[-1], step.attempt), forget)
 
     def _tell(self, rental: Rental, epoch: int, now: Instant) -> Effect | None:
         """Return the effect that tells an agent of its lease, in seconds from its posting on."""

@@ -96,6 +96,7 @@ class Hiring:
             project=project,
             disk_gib=disk_gib,
             lease=rental.lease,
+            gang=bool(rental.gang),
         )
 
         def launch() -> Launched:

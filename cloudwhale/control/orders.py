@@ -1,8 +1,10 @@
 """Writes the orders that a plan's steps ask for, from what is stored of the job."""
 
+import zlib
 from collections.abc import Mapping, Sequence
 
 from cloudwhale.mailbox.documents import (
+    GangSeat,
     IntroduceOrder,
     LeaseOrder,
     LeaveOrder,
@@ -13,9 +15,11 @@ from cloudwhale.model.job import CheckpointRule, Job, Resources
 from cloudwhale.model.node import Device, Node
 from cloudwhale.model.rental import Rental
 from cloudwhale.model.units import GiB, Instant
+from cloudwhale.planning.ganging import restored
 from cloudwhale.planning.inventory import device_memory_taken
 
 DEFAULT_RULE = CheckpointRule()
+FIRST_PORT, PORTS = 20_000, 10_000  # below what the kernel gives to outgoing connections
 
 
 def start_order(
@@ -26,7 +30,8 @@ def start_order(
     `sealed`: the job's secrets by name, sealed to the node's key.
     """
     spec, wants = job.spec, job.wants
-    given = set(job.placement.devices if job.placement is not None else ())
+    place = job.placement
+    given = set((None if place is None else place.devices_on(node.id)) or ())
     devices = tuple(device for device in node.facts.devices if device.id in given)
     return StartOrder(
         at=at,
@@ -53,6 +58,32 @@ def start_order(
         restore=job.checkpoint,
         inputs=spec.inputs,
         outputs=spec.outputs,
+    )
+
+
+def gang_seat(job: Job, rank: int, first: Node | None) -> GangSeat | None:
+    """Return what a rank of a job is told of its gang; None for a job that is no gang.
+
+    `first`: the node of rank 0. The port is another for each attempt: the last one may hold it yet.
+    """
+    if job.placement is None or not job.placement.others:
+        return None
+    port = FIRST_PORT + zlib.crc32(f"{job.id}/{job.attempt}".encode()) % PORTS
+    address = "" if first is None else first.facts.address
+    many = len(job.placement.members)
+    return GangSeat(rank=rank, nodes=many, address=address or job.placement.node, port=port)
+
+
+def of_rank(order: StartOrder, job: Job, seat: GangSeat) -> StartOrder:
+    """Return the order of one rank: what it goes on from is its own part of the common checkpoint.
+
+    What the job leaves is rank 0's.
+    """
+    return order.but(
+        gang=seat,
+        restore=restored(job, seat.rank),
+        outputs=order.outputs if seat.rank == 0 else (),
+        host_network=order.image is not None,
     )
 
 

@@ -6,6 +6,7 @@ from typing import cast
 
 from pydantic import ValidationError
 
+from cloudwhale.control.gang_reports import gang_told, landed
 from cloudwhale.mailbox import documents as d
 from cloudwhale.model import event as e
 from cloudwhale.model.job import HOLDS_A_PLACE, Job, JobState
@@ -92,8 +93,8 @@ class Reading:
         many = f"documents {first} to {last} are" if last > first else f"document {first} is"
         says = f"{many} missing in inbox/{node} of the mailbox; what came after is read"
         noted = self._noted(node, Code.MAIL_MISSING, says)
-        doubted = [job for job in self._on(node) if job.order_posted]
-        found: tuple[e.Event, ...] = (noted, *(self._unconfirmed(job) for job in doubted))
+        doubted = [job for job in self._on(node) if _is_ordered(job, node)]
+        found: tuple[e.Event, ...] = (noted, *(self._unconfirmed(job, node) for job in doubted))
         for event in found:
             self._remember(event)
         return found
@@ -132,7 +133,7 @@ class Reading:
             # Whatever it says: it is there. What it runs, it is asked.
             state = NodeState.DRAINING if known.drained else NodeState.READY
             yield e.NodeJoined(at=self._now, node=known.but(state=state))
-            yield from (self._unconfirmed(job) for job in self._on(node))
+            yield from (self._unconfirmed(job, node) for job in self._on(node))
         if isinstance(report, d.AttemptReport):
             yield from self._of_attempt(node, report)
         elif isinstance(report, d.Noticed):
@@ -171,8 +172,8 @@ class Reading:
         if known is None or not known.agent:
             return
         for job in self._on(node):
-            if job.order_posted and (job.id, job.attempt) not in report.attempts:
-                yield self._unconfirmed(job)
+            if _is_ordered(job, node) and (job.id, job.attempt) not in report.attempts:
+                yield self._unconfirmed(job, node)
 
     def _on(self, node: str) -> list[Job]:
         return [
@@ -180,23 +181,37 @@ class Reading:
             for job in self._jobs.values()
             if job.state in HOLDS_A_PLACE
             and job.placement is not None
-            and job.placement.node == node
+            and node in job.placement.nodes
         ]
 
-    def _unconfirmed(self, job: Job) -> e.Unconfirmed:
-        return e.Unconfirmed(at=self._now, job=job.id, attempt=job.attempt)
+    def _unconfirmed(self, job: Job, node: str) -> e.Unconfirmed:
+        rank = 0 if job.placement is None else job.placement.rank_on(node) or 0
+        return e.Unconfirmed(at=self._now, job=job.id, attempt=job.attempt, rank=rank)
 
     def _of_attempt(self, node: str, report: d.AttemptReport) -> Iterator[e.Event]:
         job = self._jobs.get(report.job)
         if job is not None and _is_current(job, node, report.attempt):
-            yield self._told(job, report)
+            yield from self._told(job, node, report)
             return
         if isinstance(report, d.AttemptStarted | d.CheckpointPublished):
             self.strays.append(Stray(node, report.job, report.attempt))
         if job is not None:
             yield self._noted(job.id, Code.STALE_ATTEMPT, _why_stale(job, node, report.attempt))
 
-    def _told(self, job: Job, report: d.AttemptReport) -> e.Event:
+    def _told(self, job: Job, node: str, report: d.AttemptReport) -> Iterator[e.Event]:
+        match report:
+            case d.OrderRefused(code=Code.STALE_FENCE):
+                # Posted again, by a controller that rose above it.
+                yield self._unconfirmed(job, node)
+            case d.Remark() | d.OrderRefused() if report.code is not Code.START_FAILED:
+                yield self._noted(job.id, report.code, report.says)
+            case _ if job.ranks and job.placement is not None:
+                rank = job.placement.rank_on(node) or 0
+                yield from gang_told(job, rank, report, self._now)
+            case _:
+                yield self._told_alone(job, report)
+
+    def _told_alone(self, job: Job, report: d.AttemptReport) -> e.Event:
         at, attempt = self._now, report.attempt
         match report:
             case d.AttemptStarted():
@@ -213,17 +228,11 @@ class Reading:
                     report.ran_s, report.peaks, self._device_gib(job),
                 )  # fmt: skip
                 if self._was_landed(job, report):
-                    return _landed(job, report, at)
+                    return landed(job, end, at)
                 return cast(e.Event, meaning(job, end, at))
             case d.OrderRefused(code=Code.START_FAILED):
                 end = End(attempt, "start-failed", None, report.says, 0.0)
                 return cast(e.Event, meaning(job, end, at))
-            case d.OrderRefused(code=Code.STALE_FENCE):
-                return self._unconfirmed(job)  # posted again, by a controller that rose above it
-            case d.OrderRefused():
-                return self._noted(job.id, report.code, report.says)
-            case d.Remark():
-                return self._noted(job.id, report.code, report.says)
             case _:
                 raise TypeError(f"a report without a meaning: {report!r}")
 
@@ -246,18 +255,6 @@ class Reading:
 
     def _noted(self, subject: str, code: Code, says: str) -> e.Noted:
         return e.Noted(at=self._now, subject=subject, reason=Reason(code=code, says=says))
-
-
-def _landed(job: Job, report: d.AttemptEnded, now: Instant) -> e.GaveWay:
-    reason = Reason(
-        code=Code.LEASE_ENDS,
-        says=f"its machine stopped it, checkpoint first: {report.says or 'its lease ends'}",
-        change="it starts elsewhere, or on the same machine while that is paid for",
-    )
-    return e.GaveWay(
-        at=now, job=job.id, attempt=report.attempt, reason=reason, lost_s=report.unsaved_s,
-        ran_s=report.ran_s, peaks=report.peaks,
-    )  # fmt: skip
 
 
 def joined_node(known: Node | None, name: str, report: d.Joined, now: Instant) -> Node:
@@ -284,6 +281,12 @@ def _why_stale(job: Job, node: str, attempt: int) -> str:
 
 
 def _is_current(job: Job, node: str, attempt: int) -> bool:
-    if attempt != job.attempt or job.placement is None or job.placement.node != node:
+    if attempt != job.attempt or job.placement is None or node not in job.placement.nodes:
         return False
     return job.state in HOLDS_A_PLACE
+
+
+def _is_ordered(job: Job, node: str) -> bool:
+    """Say whether the order that starts a job on a node is known to be posted."""
+    rank = None if job.placement is None else job.placement.rank_on(node)
+    return job.ranks[rank].order_posted if job.ranks and rank is not None else job.order_posted

@@ -111,19 +111,25 @@ def forget_node(objects: Objects, folder: str) -> None:
         objects.delete(objects.keys(f"{box}/{folder}"))
 
 
-def log_of(objects: Objects, job: str, attempt: int) -> Box:
+def log_of(objects: Objects, job: str, attempt: int, rank: int | None = None) -> Box:
     """Return the chunks of an attempt's log, in order; raw bytes, not JSON."""
-    return Box(objects, f"logs/{job}/{attempt}", "log")
+    return Box(objects, f"logs/{job}/{attempt}{_of_rank(rank)}", "log")
 
 
-def whole_log_key(job: str, attempt: int) -> str:
+def whole_log_key(job: str, attempt: int, rank: int | None = None) -> str:
     """Return the key of the merged log, written when the attempt has ended."""
-    return f"logs/{job}/{attempt}.log"
+    return f"logs/{job}/{attempt}{_of_rank(rank)}.log"
 
 
-def checkpoint_prefix(job: str, attempt: int, seq: int) -> str:
-    """Return the folder of one published checkpoint."""
-    return f"checkpoints/{job}/{attempt}-{seq}"
+def _of_rank(rank: int | None) -> str:
+    """Return what the log of a gang's rank is called after: that of rank 0 is the attempt's."""
+    return f"-rank{rank}" if rank else ""
+
+
+def checkpoint_prefix(job: str, attempt: int, seq: int, rank: int | None = None) -> str:
+    """Return the folder of one published checkpoint; each rank of a gang has its own."""
+    of_rank = "" if rank is None else f".{rank}"
+    return f"checkpoints/{job}/{attempt}-{seq}{of_rank}"
 
 
 def outputs_prefix(job: str, attempt: int) -> str:

@@ -33,8 +33,17 @@ class Order(Document):
     """The same order posted twice has the same id, and is obeyed once."""
 
 
+class GangSeat(Wire):
+    """Which rank of a gang this is, and where rank 0 listens."""
+
+    rank: int
+    nodes: int
+    address: str
+    port: int
+
+
 class StartOrder(Order):
-    """Run an attempt of a job."""
+    """Run an attempt of a job, or one rank of it."""
 
     kind: Literal["start"] = "start"
     job: str
@@ -67,6 +76,13 @@ class StartOrder(Order):
     """What it leaves, relative to its working directory: stored once it has ended by itself."""
     host_network: bool = False
     """Whether its container is in the machine's own network, as a user of its own: gangs only."""
+    gang: GangSeat | None = None
+    """None: it is no gang."""
+
+    @property
+    def rank(self) -> int | None:
+        """Return its rank in its gang; None: it is no gang."""
+        return None if self.gang is None else self.gang.rank
 
 
 class StopOrder(Order):

@@ -10,7 +10,7 @@ from cloudwhale.model.happened import Leaves as Leaves
 from cloudwhale.model.happened import OfAttempt as OfAttempt
 from cloudwhale.model.happened import OfJob as OfJob
 from cloudwhale.model.happened import OfNode as OfNode
-from cloudwhale.model.job import Checkpoint, Job, Placement, Resources
+from cloudwhale.model.job import Checkpoint, Job, MemberEnd, Placement, Resources
 from cloudwhale.model.node import Node
 from cloudwhale.model.reason import Reason
 from cloudwhale.model.rental import Rental
@@ -141,6 +141,7 @@ class OrderPosted(OfAttempt):
 
     kind: Literal["order-posted"] = "order-posted"
     number: int
+    rank: int = 0
 
 
 class StopPosted(OfAttempt):
@@ -148,6 +149,7 @@ class StopPosted(OfAttempt):
 
     kind: Literal["stop-posted"] = "stop-posted"
     number: int
+    rank: int = 0
 
 
 class Unconfirmed(OfAttempt):
@@ -157,6 +159,7 @@ class Unconfirmed(OfAttempt):
     """
 
     kind: Literal["unconfirmed"] = "unconfirmed"
+    rank: int = 0
 
 
 # -- what agents said ------------------------------------------------------------------------
@@ -175,6 +178,29 @@ class CheckpointSaved(OfAttempt):
 
     kind: Literal["checkpoint-saved"] = "checkpoint-saved"
     checkpoint: Checkpoint
+    rank: int = 0
+
+
+class MemberStarted(OfAttempt):
+    """The process of one rank of a gang runs; `Started` follows when all do."""
+
+    kind: Literal["member-started"] = "member-started"
+    rank: int
+
+
+class MemberEnded(OfAttempt):
+    """One rank of a gang has ended; how the attempt has, is told once all have."""
+
+    kind: Literal["member-ended"] = "member-ended"
+    rank: int
+    end: MemberEnd
+
+
+class SavesForgotten(OfAttempt):
+    """Checkpoints of a gang that lie beyond its common one are kept no longer."""
+
+    kind: Literal["saves-forgotten"] = "saves-forgotten"
+    manifests: tuple[str, ...]
 
 
 class Finished(OfAttempt, Leaves):
@@ -375,6 +401,9 @@ Event = Annotated[
     | Unconfirmed
     | Started
     | CheckpointSaved
+    | MemberStarted
+    | MemberEnded
+    | SavesForgotten
     | Finished
     | Failed
     | Retried

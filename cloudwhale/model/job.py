@@ -190,11 +190,41 @@ class Wish(StrEnum):
     """It ran for its `max_duration`."""
 
 
-class Placement(Value):
-    """Where an attempt runs: a node, and devices by id."""
+class Member(Value):
+    """Where one rank of a gang runs."""
 
     node: str
     devices: tuple[str, ...] = ()
+
+
+class Placement(Value):
+    """Where an attempt runs: a node, and devices by id. Of a gang: those of rank 0."""
+
+    node: str
+    devices: tuple[str, ...] = ()
+    others: tuple[Member, ...] = ()
+    """Of a gang: where its other ranks run, from rank 1 on."""
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        """Return where each rank runs; one for a job that is no gang."""
+        return (Member.model_construct(node=self.node, devices=self.devices), *self.others)
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Return the node of each rank."""
+        return (self.node, *(one.node for one in self.others))
+
+    def devices_on(self, node: str) -> tuple[str, ...] | None:
+        """Return the devices that the attempt has on a node; None where it is not."""
+        if node == self.node:
+            return self.devices
+        return next((one.devices for one in self.others if one.node == node), None)
+
+    def rank_on(self, node: str) -> int | None:
+        """Return the rank that runs on a node, 0 of a job that is no gang; None: none does."""
+        nodes = self.nodes
+        return nodes.index(node) if node in nodes else None
 
 
 class Checkpoint(Value):
@@ -248,6 +278,34 @@ class Peaks(Value):
         return Peaks(**both)
 
 
+class MemberEnd(Value):
+    """How one rank of a gang has ended, as its agent saw it."""
+
+    how: Ending
+    exit_code: int | None = None
+    says: str = ""
+    at: Instant
+    """When that was read."""
+    ran_s: Seconds | None = None
+    peaks: Peaks = Peaks()
+    asked: bool = False
+    """A stop order of ours was out before."""
+
+    @property
+    def is_well(self) -> bool:
+        """Say whether it ended by itself with 0."""
+        return self.how == "exited" and self.exit_code == 0
+
+
+class Rank(Value):
+    """How far one rank of a gang's newest attempt is."""
+
+    order_posted: bool = False
+    stop_posted: bool = False
+    has_started: bool = False
+    end: MemberEnd | None = None
+
+
 class Job(Value):
     """What became of a job."""
 
@@ -266,6 +324,10 @@ class Job(Value):
     order_posted: bool = False
     """Whether the newest attempt's order is known to lie in the agent's mailbox."""
     stop_posted: bool = False
+    ranks: tuple[Rank, ...] = ()
+    """Of a gang: how far each rank of the newest attempt is."""
+    saves: tuple[tuple[Checkpoint, ...], ...] = ()
+    """Of a gang: what each rank has published and the store still keeps, oldest first."""
     placed_at: Instant | None = None
     started_at: Instant | None = None
     """Start of the newest attempt."""

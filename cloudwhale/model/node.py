@@ -48,6 +48,8 @@ class Facts(Value):
     """Container images that lie here, as their owners write them."""
     version: str = ""
     """Of the agent."""
+    address: str = ""
+    """By which others of its network reach it; empty: nobody has said."""
 
     @cached_property
     def positions(self) -> dict[str, int]:

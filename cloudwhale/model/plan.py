@@ -115,6 +115,7 @@ class PostStart(Wire):
     kind: Literal["post-start"] = "post-start"
     job: str
     attempt: int
+    rank: int = 0
 
 
 class PostStop(Wire):
@@ -123,6 +124,16 @@ class PostStop(Wire):
     kind: Literal["post-stop"] = "post-stop"
     job: str
     attempt: int
+    rank: int = 0
+
+
+class ForgetSaves(Wire):
+    """Delete checkpoints of a gang that are older than all that it may go on from."""
+
+    kind: Literal["forget-saves"] = "forget-saves"
+    job: str
+    attempt: int
+    manifests: tuple[str, ...]
 
 
 class PlannedSeat(Wire):
@@ -239,6 +250,7 @@ Step = Annotated[
     | WakeAgent
     | PostStart
     | PostStop
+    | ForgetSaves
     | Rent
     | Join
     | Launch

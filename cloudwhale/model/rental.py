@@ -124,6 +124,10 @@ class Rental(Value):
     """Id of that job."""
     held_s: dict[str, float] = {}
     """Seconds that each job has held a place there, times the part of the machine that it took."""
+    gang: str = ""
+    """What is the same for all machines of a gang; empty: it is of none."""
+    gang_size: int = 1
+    """How many machines the gang is of."""
     boot: Boot = Boot()
     """As it stays once its agent has joined, or it goes back."""
 

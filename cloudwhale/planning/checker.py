@@ -1,11 +1,12 @@
 """Lints any plan with arithmetic of its own: what it finds is an incident, not a choice."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from cloudwhale.model import plan as p
 from cloudwhale.model.job import Job
 from cloudwhale.model.node import Node
+from cloudwhale.model.rental import Rental
 from cloudwhale.model.world import World
 from cloudwhale.planning import (
     checker_company,
@@ -50,12 +51,11 @@ def subjects(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
     for step in plan.steps:
         job = getattr(step, "job", None)
         node = getattr(step, "node", None)
-        if isinstance(step, p.Place):
-            node = step.placement.node
+        names = step.placement.nodes if isinstance(step, p.Place) else (node,)
         if job is not None and job not in world.jobs:
             yield Fault("subjects", f"{step.kind} of job {job}, which is not alive")
-        if node is not None and node not in world.nodes:
-            yield Fault("subjects", f"{step.kind} on node {node}, which nobody knows")
+        for name in (name for name in names if name is not None and name not in world.nodes):
+            yield Fault("subjects", f"{step.kind} on node {name}, which nobody knows")
 
 
 def one_place(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
@@ -114,14 +114,15 @@ def device_capacity(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]
 
 def _used(plan: p.Plan, world: World) -> Iterator[tuple[Node, _Use]]:
     """Add up the nodes that the plan touches, from the jobs themselves."""
-    touched = {step.placement.node for step in _placements(plan)}
+    touched = {name for step in _placements(plan) for name in step.placement.nodes}
     use = {name: _Use() for name in touched if name in world.nodes}
     for job in world.jobs.values() if use else ():
         if job.placement is not None and job.state in ("starting", "running", "recovering"):
-            _add(use, job, job.placement.node, job.placement.devices)
+            for one in job.placement.members:
+                _add(use, job, one.node, one.devices)
     for step in _placements(plan):
-        if step.job in world.jobs:
-            _add(use, world.jobs[step.job], step.placement.node, step.placement.devices)
+        for one in step.placement.members if step.job in world.jobs else ():
+            _add(use, world.jobs[step.job], one.node, one.devices)
     return ((world.nodes[name], used) for name, used in sorted(use.items()))
 
 
@@ -140,11 +141,8 @@ def _add(use: dict[str, _Use], job: Job, node: str, devices: tuple[str, ...]) ->
 
 def devices_suit(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
     """A job gets the number, the model and the memory of GPUs that it asked for, each once."""
-    for step in _placements(plan):
-        job, node = world.jobs.get(step.job), world.nodes.get(step.placement.node)
-        if job is None or node is None:
-            continue
-        gpu, given = job.wants.gpu, step.placement.devices
+    for job, node, given in _members(plan, world):
+        gpu = job.wants.gpu
         most = gpu.count if gpu.count_most is None else gpu.count_most
         if len(set(given)) != len(given) or not gpu.count <= len(given) <= max(most, gpu.count):
             says = f"{job.id} asked for {gpu.count} GPUs and gets {len(set(given))}"
@@ -167,10 +165,7 @@ def _is_one_of(model: str, asked: tuple[str, ...]) -> bool:
 
 def rules_of_the_user(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
     """What the user forbade is not done: nodes, labels, markets, isolation."""
-    for step in _placements(plan):
-        job, node = world.jobs.get(step.job), world.nodes.get(step.placement.node)
-        if job is None or node is None:
-            continue
+    for job, node, _ in _members(plan, world):
         spec = job.spec
         broken = {
             "where.not": node.id in spec.where.not_on,
@@ -193,10 +188,7 @@ def _is_offered(path: str, node: Node) -> bool:
 
 def nodes_take_jobs(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
     """Nothing is placed on a node that drains, is lost, or cannot take the job's secrets yet."""
-    for step in _placements(plan):
-        job, node = world.jobs.get(step.job), world.nodes.get(step.placement.node)
-        if job is None or node is None:
-            continue
+    for job, node, _ in _members(plan, world):
         if node.state.value in ("draining", "lost"):
             yield Fault("nodes-take-jobs", f"{job.id} on {node.id}, which is {node.state}")
         if job.spec.secrets and node.state.value == "expected":
@@ -204,11 +196,46 @@ def nodes_take_jobs(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]
 
 
 def gangs(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
-    """A gang starts whole or not at all."""
+    """A gang starts whole or not at all, on as many machines of one offer in one zone."""
     for step in _placements(plan):
-        job = world.jobs.get(step.job)
-        if job is not None and job.spec.nodes > 1:
-            yield Fault("gangs", f"{job.id} needs {job.spec.nodes} nodes and gets one")
+        job, names = world.jobs.get(step.job), step.placement.nodes
+        if job is None:
+            continue
+        if len(names) != job.spec.nodes or len(set(names)) != len(names):
+            says = f"{job.id} needs {job.spec.nodes} nodes and gets {len(set(names))}"
+            yield Fault("gangs", says)
+        elif len(names) > 1:
+            there = [world.rentals[name] for name in names if name in world.rentals]
+            offers = {(one.offer, one.taken.zone if one.taken else "") for one in there}
+            if len(there) < len(names) or any(one.state.value != "ready" for one in there):
+                yield Fault("gangs", f"{job.id} starts where not all of its machines are there")
+            elif len(offers) > 1 or len({one.gang for one in there}) > 1:
+                yield Fault("gangs", f"{job.id} is spread over machines of several gangs")
+    rented: dict[str, list[Rental]] = {}
+    for one in (step.rental for step in plan.steps if isinstance(step, p.Rent)):
+        rented.setdefault(one.gang or one.id, []).append(one)
+    for name, machines in sorted(rented.items()):
+        yield from _rented_whole(name, machines, world)
+
+
+def _rented_whole(name: str, machines: list[Rental], world: World) -> Iterator[Fault]:
+    """Look at the machines that a plan rents for one gang, or for jobs that are none."""
+    sizes = {
+        world.jobs[job].spec.nodes for one in machines for job in one.jobs if job in world.jobs
+    }
+    alike = {(one.offer, one.payer, frozenset(one.jobs), one.gang_size) for one in machines}
+    if sizes and sizes != {len(machines)}:
+        yield Fault("gangs", f"{len(machines)} machines of {name} for gangs of {sorted(sizes)}")
+    if len(alike) > 1 or any(one.gang_size != len(machines) for one in machines):
+        yield Fault("gangs", f"the machines of {name} are not alike")
+
+
+def _members(plan: p.Plan, world: World) -> Iterator[tuple[Job, Node, tuple[str, ...]]]:
+    """Yield who gets which devices of which node, each rank of a gang for itself."""
+    for step in _placements(plan):
+        for one in step.placement.members:
+            if step.job in world.jobs and one.node in world.nodes:
+                yield world.jobs[step.job], world.nodes[one.node], one.devices
 
 
 def dependencies(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
@@ -225,21 +252,31 @@ def not_too_early(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
     """Nothing counts as lost or out before its silence has lasted long enough."""
     for step in plan.steps:
         if isinstance(step, p.DeclareLost):
-            node, borne_s = step.node, rules.patience.lost_after_s
+            yield from _too_early(step.kind, step.node, rules.patience.lost_after_s, world)
         elif isinstance(step, p.Clear | p.GiveUp | p.Drop) and _recovers(step.job, world):
-            placement = world.jobs[step.job].placement
-            node = placement.node if placement is not None else ""
-            borne_s = rules.patience.out_after_s
-        else:
-            continue
-        rented = world.rentals.get(node)
-        if rented is not None and rented.ended_at is not None and rented.ended_at <= world.now:
-            continue  # the machine is no more, as its provider says
-        heard, known = world.sightings.get(node), world.nodes.get(node)
-        if heard is None or known is None:
-            yield Fault("not-too-early", f"{step.kind} on {node}, which was never heard")
-        elif world.now - heard.heard_at < (least_s := borne_s(known)):
-            yield Fault("not-too-early", f"{step.kind} on {node} before {least_s:g} s of silence")
+            for node in _unheard(world.jobs[step.job]):
+                yield from _too_early(step.kind, node, rules.patience.out_after_s, world)
+
+
+def _unheard(job: Job) -> list[str]:
+    """Return the nodes of an attempt that have not said how it ended there."""
+    if job.placement is None:
+        return [""]
+    ended = [one.end is not None for one in job.ranks] or [False]
+    return [name for name, is_over in zip(job.placement.nodes, ended, strict=True) if not is_over]
+
+
+def _too_early(
+    kind: str, node: str, borne_s: Callable[[Node], float], world: World
+) -> Iterator[Fault]:
+    rented = world.rentals.get(node)
+    if rented is not None and rented.ended_at is not None and rented.ended_at <= world.now:
+        return  # the machine is no more, as its provider says
+    heard, known = world.sightings.get(node), world.nodes.get(node)
+    if heard is None or known is None:
+        yield Fault("not-too-early", f"{kind} on {node}, which was never heard")
+    elif world.now - heard.heard_at < (least_s := borne_s(known)):
+        yield Fault("not-too-early", f"{kind} on {node} before {least_s:g} s of silence")
 
 
 def _recovers(job: str, world: World) -> bool:

@@ -37,7 +37,7 @@ def _here(node: str | None, world: World) -> list[Job]:
         job
         for job in world.jobs.values()
         if job.placement is not None
-        and job.placement.node == node
+        and node in job.placement.nodes
         and job.state.value in HOLDS_PLACE
     ]
 
@@ -58,6 +58,7 @@ def within_budget(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
     for rental in [*_rents(plan), *_renews(plan)]:
         for job in (world.jobs[name] for name in rental.jobs if name in world.jobs):
             others = [one for one in world.rentals.values() if job.id in one.jobs]
+            others += [one for one in _rents(plan) if one.gang and one.gang == rental.gang]
             held = sum(one.reserved for one in others if one.id != rental.id)
             if job.spec.budget is not None and job.spent + held + rental.reserved > job.spec.budget:
                 yield Fault("within-budget", f"{job.id} may cost {job.spec.budget} at most")
@@ -121,9 +122,10 @@ def lease_covers(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
         if renewal is not None and renewal.lease.away_until <= rental.lease.away_until:
             yield Fault("lease-covers", f"{rental.id} is renewed for less than it has")
     for step in plan.steps:
-        there = world.rentals.get(step.placement.node) if isinstance(step, p.Place) else None
-        if there is not None and world.now >= there.lease.away_until:
-            yield Fault("lease-covers", f"a place on {there.id}, whose lease is over")
+        for node in step.placement.nodes if isinstance(step, p.Place) else ():
+            there = world.rentals.get(node)
+            if there is not None and world.now >= there.lease.away_until:
+                yield Fault("lease-covers", f"a place on {there.id}, whose lease is over")
 
 
 def _least_s(job: Job, offer: Offer | None) -> float:
@@ -151,10 +153,11 @@ def one_rental(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
         for rental in world.rentals.values()
         if rental.state.value in TAKES_JOBS and rental.ended_at is None
         if rental.id not in goes_back
+        and not _is_in_pieces(rental, world)
         and not (rental.state.value == "ready" and _is_used(rental, world))
         for job in rental.jobs
     }
-    seen: set[str] = set()
+    seen: dict[str, str] = {}
     for rental in _rents(plan):
         if rental.id in world.rentals or rental.node in world.nodes:
             yield Fault("one-rental", f"{rental.id} is there already")
@@ -166,11 +169,26 @@ def one_rental(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
                 "somebody wants it to stop": job is not None and job.wish is not None,
                 "it gets a place": name in placed,
                 "a machine is rented for it": name in open_for,
-                "it is rented for twice": name in seen,
+                "it is rented for twice": seen.get(name, rental.gang) != rental.gang
+                or (not rental.gang and name in seen),
             }
-            seen.add(name)
+            seen[name] = rental.gang
             for why in (why for why, is_broken in broken.items() if is_broken):
                 yield Fault("one-rental", f"{rental.id} is for {name} although {why}")
+
+
+def _is_in_pieces(rental: Rental, world: World) -> bool:
+    """Say whether a machine is of a gang whose others are gone or go: nobody starts there."""
+    others = [one for one in world.rentals.values() if one.gang == rental.gang]
+    return bool(rental.gang) and sum(_is_had(one, world) for one in others) < rental.gang_size
+
+
+def _is_had(rental: Rental, world: World) -> bool:
+    node = world.nodes.get(rental.node or "")
+    is_there = node is not None and node.state.value == "ready"
+    if rental.ended_at is not None or rental.boot.has_failed:
+        return False
+    return rental.state.value in TAKES_JOBS and (is_there or rental.state.value != "ready")
 
 
 def _is_used(rental: Rental, world: World) -> bool:
@@ -199,21 +217,25 @@ def rented_for_them(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]
     """On a rented machine only those are placed that it was rented for, and it stays for them."""
     for step in plan.steps:
         if isinstance(step, p.Place):
-            there = world.nodes.get(step.placement.node)
-            rental = world.rentals.get(step.placement.node)
-            if there is not None and not there.owned and rental is None:
-                yield Fault("rented-for-them", f"{step.job} on {there.id}, which nobody pays for")
-            elif rental is not None and step.job not in rental.jobs:
-                yield Fault("rented-for-them", f"{step.job} on {rental.id} of others")
+            for node in step.placement.nodes:
+                yield from _of_others(step.job, node, world)
         elif isinstance(step, p.Return):
             rental = step.rental
             gets = [
                 other.job
                 for other in plan.steps
-                if isinstance(other, p.Place) and other.placement.node == rental.node
+                if isinstance(other, p.Place) and rental.node in other.placement.nodes
             ]
             for name in [job.id for job in _here(rental.node, world)] + gets:
                 yield Fault("rented-for-them", f"{rental.id} goes back although {name} is there")
+
+
+def _of_others(job: str, name: str, world: World) -> Iterator[Fault]:
+    there, rental = world.nodes.get(name), world.rentals.get(name)
+    if there is not None and not there.owned and rental is None:
+        yield Fault("rented-for-them", f"{job} on {there.id}, which nobody pays for")
+    elif rental is not None and job not in rental.jobs:
+        yield Fault("rented-for-them", f"{job} on {rental.id} of others")
 
 
 def paid_in_full(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:

@@ -87,7 +87,7 @@ def _shares_of_longer(rental: Rental, world: World) -> Iterator[Fault]:
     there = {
         _account(rental, job.spec.project)
         for job in world.jobs.values()
-        if job.placement is not None and job.placement.node == rental.node
+        if job.placement is not None and rental.node in job.placement.nodes
     }
     for account in sorted(there | renewal.projects.keys()):
         more = renewal.projects.get(account, 0)

@@ -199,7 +199,7 @@ def _may_be_on(node: Node, job: Job) -> bool:
         and spec.where.labels.items() <= facts.labels.items()
         and (spec.market == "auto" or (spec.market == "local") == node.owned)
         and ("container" if spec.image else "process") in facts.runtimes
-        and spec.nodes == 1
+        and (spec.nodes == 1 or not node.owned)
         and all(any(_lies_in(path, mount) for mount in facts.mounts) for path in spec.mounts)
     )
 

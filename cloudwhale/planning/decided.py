@@ -50,7 +50,8 @@ def _of_rental(
                 at=at, payer=payer, rental=name, amount=rental.reserved, projects=rental.projects
             )
             yield e.RentalChanged(at=at, rental=rental)
-            yield from (e.Waits(at=at, job=job, reason=step.reason) for job in rental.jobs)
+            if rental.gang in ("", rental.id):  # told once of all machines of a gang
+                yield from (e.Waits(at=at, job=job, reason=step.reason) for job in rental.jobs)
         case p.Join():
             if step.projects:
                 yield e.Reserved(
@@ -105,6 +106,10 @@ def _plain(step: p.Step, at: Instant) -> e.Event:
         case p.AskToStop():
             return e.StopWished(
                 at=at, job=step.job, attempt=step.attempt, wish=step.wish, reason=step.reason
+            )
+        case p.ForgetSaves():
+            return e.SavesForgotten(
+                at=at, job=step.job, attempt=step.attempt, manifests=step.manifests
             )
         case p.Late():
             return e.CheckpointLate(at=at, job=step.job, attempt=step.attempt, reason=step.reason)

@@ -153,7 +153,7 @@ def _runtime(spec: JobSpec, free: Free, suitable: Suitable) -> Refusal | None:
 
 
 def _gang(spec: JobSpec, free: Free, suitable: Suitable) -> Refusal | None:
-    if spec.nodes == 1:
+    if spec.nodes == 1 or not free.node.owned:
         return None
     return _never(
         Code.GANG, f"is a gang of {spec.nodes} nodes, which run on rented machines only", "nodes: 1"

@@ -195,6 +195,8 @@ def free_capacity(
     for job in jobs:
         if job.placement is not None and job.state in HOLDS_A_PLACE:
             here.setdefault(job.placement.node, []).append(job)
+            for other in job.placement.others:
+                here.setdefault(other.node, []).append(job)
     return {node.id: _after(node, here.get(node.id, ()), measured.get(node.id)) for node in nodes}
 
 
@@ -207,14 +209,15 @@ def _after(node: Node, jobs: Iterable[Job], measured: Measured | None) -> Free:
     shares, counts = [1.0] * len(left), [0] * len(left)
     for job in jobs:
         wants, place = job.wants, job.placement
-        if place is None:
+        given = None if place is None else place.devices_on(node.id)
+        if given is None:
             continue
         cpu -= wants.cpu
         memory_gib -= wants.memory_gib or 0.0
         disk_gib -= wants.disk_gib or 0.0
         disk_io = _soft(disk_io, wants.disk_io_mb_s, -1)
         network = _soft(network, wants.network_mb_s, -1)
-        for at in [facts.positions[name] for name in place.devices if name in facts.positions]:
+        for at in [facts.positions[name] for name in given if name in facts.positions]:
             left[at] -= gpu_memory_taken(wants.gpu, facts.devices[at])
             shares[at] -= wants.gpu.share
             counts[at] += 1
@@ -232,7 +235,7 @@ def _as_measured(free: Free, jobs: Iterable[Job], measured: Measured) -> Free:
         free.memory_gib,
         free.disk_gib,
         tuple(
-            _device_as_measured(d, jobs, use)
+            _device_as_measured(d, jobs, use, free.node.id)
             if (use := measured.devices.get(d.device.id)) is not None
             else d
             for d in free.devices
@@ -242,10 +245,13 @@ def _as_measured(free: Free, jobs: Iterable[Job], measured: Measured) -> Free:
     )
 
 
-def _device_as_measured(free: DeviceFree, jobs: Iterable[Job], use: DeviceUse) -> DeviceFree:
+def _device_as_measured(
+    free: DeviceFree, jobs: Iterable[Job], use: DeviceUse, node: str
+) -> DeviceFree:
     outgrown = 0.0
     for job in jobs:
-        if job.placement is not None and free.device.id in job.placement.devices:
+        given = None if job.placement is None else job.placement.devices_on(node)
+        if given is not None and free.device.id in given:
             promised = device_memory_taken(job.wants, free.device)
             outgrown += max(0.0, use.jobs.get(job.id, 0.0) - promised)
     foreign = use.foreign_gib if use.foreign_gib > FOREIGN_BORNE * free.device.packs_gib else 0.0

@@ -124,7 +124,8 @@ def _may_join(job: Job, there: _Open, world: World) -> bool:
     others = [one for name in there.rental.jobs if (one := world.jobs.get(name)) is not None]
     is_alone = any(one.spec.budget is not None for one in others)
     is_theirs = job.run == there.rental.payer and spec.budget is None and not is_alone
-    suits = is_theirs and spec.market in ("auto", there.offer.market)
+    is_gang = spec.nodes > 1 or bool(there.rental.gang)
+    suits = is_theirs and not is_gang and spec.market in ("auto", there.offer.market)
     return suits and may_share(job, others)
 
 

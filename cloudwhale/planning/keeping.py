@@ -1,7 +1,8 @@
 """What becomes of rented machines: received, kept while they are needed, returned and paid."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from cloudwhale.model import plan as p
 from cloudwhale.model.job import Job, JobState, Placement
@@ -10,7 +11,7 @@ from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.rental import ON_ITS_WAY, Renewal, Rental, RentalState
 from cloudwhale.model.units import Instant, MicroUsd, Seconds
 from cloudwhale.model.world import World
-from cloudwhale.planning import booting, projects
+from cloudwhale.planning import booting, gang_machines, projects
 from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.fit import fit
 from cloudwhale.planning.homing import goes_home
@@ -86,8 +87,10 @@ def keeping(world: World, durations: Durations, without: Collection[str] = ()) -
     placed: set[str] = set()
     look_again_at: Instant | None = None
     paid: dict[str, MicroUsd] = {}
+    longer: set[str] = set()
+    gangs: dict[str, list[_Keeping]] = {}
     for _, rental in sorted(world.rentals.items()):
-        one = _Keeping(world, durations, rental, paid)
+        one = _Keeping(world, durations, rental, paid, longer)
         # Who came late behind others has another machine too: it takes the first that has room.
         one.expected = [job for job in one.expected if job.id not in {*without, *placed}]
         theirs = list(one.steps())
@@ -95,6 +98,9 @@ def keeping(world: World, durations: Durations, without: Collection[str] = ()) -
         placed |= {step.job for step in theirs if isinstance(step, p.Place)}
         expected |= {job.id for job in one.expected}
         look_again_at = earliest(look_again_at, one.look_again_at)
+        if rental.gang:
+            gangs.setdefault(rental.gang, []).append(one)
+    steps = [*_once_each(steps), *chain.from_iterable(map(_gang_placed, gangs.values()))]
     returned = {step.rental.id for step in steps if isinstance(step, p.Return)}
     told = telling(world.rentals, world.now, returned)
     steps += told.steps
@@ -102,11 +108,62 @@ def keeping(world: World, durations: Durations, without: Collection[str] = ()) -
     return Kept(tuple(steps), frozenset(expected), look_again_at, paid)
 
 
+def _once_each(steps: Iterable[p.Step]) -> Iterator[p.Step]:
+    """Yield steps; a gang that is to stop is asked to by each of its machines, and told once."""
+    asked: set[str] = set()
+    for step in steps:
+        if not isinstance(step, p.AskToStop):
+            yield step
+        elif step.job not in asked:
+            asked.add(step.job)
+            yield step
+
+
+def _gang_placed(ones: Sequence["_Keeping"]) -> Iterator[p.Place]:
+    """Place gangs on their machines, once all of these are there."""
+    first = ones[0]
+    if not gang_machines.is_ready(first.world, first.rental):
+        return
+    ranked = gang_machines.siblings(first.world, first.rental)
+    of = {one.rental.id: one for one in ones}
+    ones = [of[rental.id] for rental in ranked]
+    awaited = set.intersection(*({job.id for job in one.expected} for one in ones))
+    jobs = [job for job in first.expected if job.id in awaited and not first.is_held(job)]
+    machines = [(one.rental, free) for one in ones if (free := one.free()) is not None]
+    if len(machines) == len(ones):
+        for job, place in gang_machines.places(jobs, machines, seated):
+            yield _placed(job, place, first.rental)
+
+
+def seated(job: Job, free: Free, rental: Rental) -> Placement | None:
+    """Return a job's place on a machine: the devices it was planned for, else any that do."""
+    found = _seat(job, free, rental) or fit(spec_of(job), free)
+    return found if isinstance(found, Placement) else None
+
+
+def _seat(job: Job, free: Free, rental: Rental) -> Placement | None:
+    """Return the place on the devices that it was planned for, where these have room for it.
+
+    Others would do now, but then those to come might find no device whole.
+    """
+    seat = rental.seats.get(job.id)
+    if not seat or max(seat) >= len(free.devices):
+        return None
+    there = replace(free, devices=tuple(free.devices[at] for at in seat))
+    found = fit(spec_of(job), there)
+    return found if isinstance(found, Placement) else None
+
+
 class _Keeping:
     """One rental in one round."""
 
     def __init__(
-        self, world: World, durations: Durations, rental: Rental, paid: dict[str, MicroUsd]
+        self,
+        world: World,
+        durations: Durations,
+        rental: Rental,
+        paid: dict[str, MicroUsd],
+        longer: set[str],
     ) -> None:
         self.world, self.durations, self.rental = world, durations, rental
         self.here = tenants(world, rental)
@@ -114,6 +171,8 @@ class _Keeping:
         self.look_again_at: Instant | None = None
         self.paid = paid
         """What this round sets aside already, by payer: first come, first served."""
+        self.longer = longer
+        """Machines whose lease this round lengthens."""
         self.expected: list[Job] = []
         self.expected = self._expected()
 
@@ -144,6 +203,8 @@ class _Keeping:
         rental = self.rental
         if rental.ended_at is not None or rental.state not in COMES_OR_IS:
             return []
+        if not gang_machines.is_whole(self.world, rental):
+            return []  # nobody starts on a part of a gang's machines
         is_ready = rental.state is RentalState.READY
         jobs = (self.world.jobs.get(name) for name in rental.jobs)
         return [
@@ -176,7 +237,7 @@ class _Keeping:
         if self.now < self._acts_at([job]):
             return True
         rental = self.rental
-        return not rental.is_fixed and rental.renewal is None and self._longest([job]) is not None
+        return not self._is_fixed() and rental.renewal is None and self._longest([job]) is not None
 
     # -- on its way --------------------------------------------------------------------------
 
@@ -209,7 +270,8 @@ class _Keeping:
             change=booting.remedy(self.rental),
         )
         yield p.Return(rental=self.rental.but(state=RentalState.DRAINING), reason=reason)
-        others = [one for one in self.world.rentals.values() if one.id != self.rental.id]
+        mine = {one.id for one in gang_machines.siblings(self.world, self.rental)}
+        others = [one for one in self.world.rentals.values() if one.id not in mine]
         for job in self.expected:
             is_elsewhere = any(job.id in one.jobs for one in others if one.state in COMES_OR_IS)
             if not is_elsewhere:
@@ -250,9 +312,9 @@ class _Keeping:
 
         Before its planned start nobody passes who was to start earlier and has no room yet.
         """
-        if self.node is None or not self.expected:
+        free = self.free()
+        if free is None or not self.expected or self.rental.gang:
             return
-        free = free_capacity([self.node], self.here, self.world.sightings)[self.node.id]
         is_empty, is_behind = not self.here, False
         for job in list(self.expected):
             if is_behind and self._is_early(job):
@@ -264,6 +326,12 @@ class _Keeping:
                 yield _placed(job, place, self.rental)
             elif job in self.expected and job.id in self.rental.starts_at:
                 is_behind = is_behind or not self._waits_otherwise(job)
+
+    def free(self) -> Free | None:
+        """Return what is free on the machine; None when its agent is not there."""
+        if self.node is None:
+            return None
+        return free_capacity([self.node], self.here, self.world.sightings)[self.node.id]
 
     def _is_early(self, job: Job) -> bool:
         starts_at = self.rental.starts_at.get(job.id)
@@ -277,30 +345,24 @@ class _Keeping:
         is_backing_off = job.not_before is not None and self.now < job.not_before
         return is_backing_off or any(other in self.world.jobs for other in job.after)
 
+    def is_held(self, job: Job) -> bool:
+        """Say whether a gang waits for something else than its machines, or for its turn."""
+        if not self._waits_otherwise(job):
+            return self._is_early(job)
+        return True
+
     def _place(self, job: Job, free: Free, *, is_empty: bool) -> Placement | None:
         """Return its place; None when it waits. Whom the machine no longer suits goes elsewhere."""
         if self._waits_otherwise(job):
             if job.not_before is not None and self.now < job.not_before:
                 self.look_again_at = earliest(self.look_again_at, job.not_before)
             return None
-        found = self._seat(job, free) or fit(spec_of(job), free)
+        found = _seat(job, free, self.rental) or fit(spec_of(job), free)
         if isinstance(found, Placement):
             return found
         if not found.can_wait or is_empty:
             self.expected.remove(job)
         return None
-
-    def _seat(self, job: Job, free: Free) -> Placement | None:
-        """Return the place on the devices that it was planned for, where these have room for it.
-
-        Others would do now, but then those to come might find no device whole.
-        """
-        seat = self.rental.seats.get(job.id)
-        if not seat or max(seat) >= len(free.devices):
-            return None
-        there = replace(free, devices=tuple(free.devices[at] for at in seat))
-        found = fit(spec_of(job), there)
-        return found if isinstance(found, Placement) else None
 
     # -- the lease ---------------------------------------------------------------------------
 
@@ -316,7 +378,7 @@ class _Keeping:
         elif self.now < acts_at:
             self.look_again_at = earliest(self.look_again_at, acts_at)
             return
-        elif not rental.is_fixed and (longer := self._renewed(jobs)) is not None:
+        elif not self._is_fixed() and (longer := self._renewed(jobs)) is not None:
             yield longer
             return
         if self.now >= lands_at:
@@ -325,6 +387,10 @@ class _Keeping:
         else:
             self.look_again_at = earliest(self.look_again_at, lands_at)
 
+    def _is_fixed(self) -> bool:
+        """Say whether a stop cannot be moved; of a gang none is, where one cannot be."""
+        return any(one.is_fixed for one in gang_machines.siblings(self.world, self.rental))
+
     def _renewed(self, jobs: Sequence[Job]) -> p.Renew | None:
         """Return the longest lease that its payers can afford; None: no longer one."""
         found = self._longest([*jobs, *self.expected])
@@ -332,12 +398,15 @@ class _Keeping:
             return None
         more = {self.rental.payer: found.reserved, **found.projects}
         self.paid |= projects.with_more(self.paid, more)
+        self.longer.add(self.rental.id)
         return renewed(self.rental, found)
 
     def _longest(self, jobs: Sequence[Job]) -> Renewal | None:
         """Return the longest lease for jobs that are there or to come; None: no longer one."""
         rental = self.rental
         world = replace(self.world, accounts=projects.less(self.world, self.paid))
+        if rental.gang:
+            world, jobs = gang_machines.sharing(world, rental, jobs, self.longer)
         here = [job for job in jobs if job.placement is not None]
         coming = [job for job in jobs if job.placement is None]
         wanted_s = still_s(here, rental, self.durations, self.now)
@@ -387,6 +456,8 @@ class _Keeping:
 def _placed(job: Job, place: Placement, rental: Rental) -> p.Place:
     devices = f" on {', '.join(place.devices)}" if place.devices else ""
     says = f"{place.node}{devices} was rented for it ({rental.offer})"
+    if place.others:
+        says = f"{', '.join(place.nodes)} were rented for its gang ({rental.offer})"
     code = Code.PLACED
     if job.checkpoint is not None:
         code, says = Code.RESUMES, f"{says}; resumes from {job.checkpoint.name}"

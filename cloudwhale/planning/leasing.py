@@ -124,7 +124,7 @@ def tenants(world: World, rental: Rental) -> list[Job]:
     return [
         job
         for job in jobs
-        if job is not None and job.placement is not None and job.placement.node == rental.node
+        if job is not None and job.placement is not None and rental.node in job.placement.nodes
     ]
 
 
@@ -142,7 +142,7 @@ def coming_s(jobs: Iterable[Job], rental: Rental, durations: Durations) -> Secon
 
 
 def _model(job: Job, models: dict[str, str]) -> str | None:
-    given = job.placement.devices if job.placement is not None else ()
+    given = job.placement.devices if job.placement is not None else ()  # of a gang all are alike
     return next((models[name] for name in given if name in models), None)
 
 

@@ -5,6 +5,7 @@ from cloudwhale.model.job import ENDED, HOLDS_A_PLACE, Job, JobState, Wish
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.rental import Rental, RentalState
 from cloudwhale.model.units import Instant, Seconds
+from cloudwhale.planning import ganging
 from cloudwhale.spi.errors import IllegalTransition
 
 PENDING, STARTING, RUNNING = JobState.PENDING, JobState.STARTING, JobState.RUNNING
@@ -26,6 +27,9 @@ TRANSITIONS: dict[tuple[JobState, type[e.OfJob]], JobState] = {
     (STARTING, e.StopPosted): STARTING,  # the order to stop lies in the mailbox
     (STARTING, e.Unconfirmed): STARTING,  # its order is posted again
     (STARTING, e.Started): RUNNING,  # the agent says so, nobody else
+    (STARTING, e.MemberStarted): STARTING,  # one rank of a gang runs; the others are awaited
+    (STARTING, e.MemberEnded): STARTING,  # one rank of a gang has ended; the others are stopped
+    (STARTING, e.SavesForgotten): STARTING,  # what a gang goes on from has become newer
     (STARTING, e.CheckpointSaved): STARTING,  # it saves faster than its start is told
     (STARTING, e.Finished): COMPLETED,  # its start and end were told in one breath
     (STARTING, e.Failed): FAILED,  # it could not be started
@@ -43,6 +47,9 @@ TRANSITIONS: dict[tuple[JobState, type[e.OfJob]], JobState] = {
     (RUNNING, e.StopPosted): RUNNING,  # the order to stop lies in the mailbox
     (RUNNING, e.Unconfirmed): RUNNING,  # its order is posted again: the answer tells how it is
     (RUNNING, e.Started): RUNNING,  # an agent that adopted it says so again
+    (RUNNING, e.MemberStarted): RUNNING,  # an agent that adopted it says so again
+    (RUNNING, e.MemberEnded): RUNNING,  # one rank of a gang has ended; how all have, is told then
+    (RUNNING, e.SavesForgotten): RUNNING,  # what a gang goes on from has become newer
     (RUNNING, e.CheckpointSaved): RUNNING,  # the place to resume from moves on
     (RUNNING, e.CheckpointLate): RUNNING,  # it has saved nothing for twice its interval
     (RUNNING, e.Finished): COMPLETED,  # its process ended with 0
@@ -62,6 +69,10 @@ TRANSITIONS: dict[tuple[JobState, type[e.OfJob]], JobState] = {
     (RECOVERING, e.Unconfirmed): RECOVERING,  # its node is heard again, and is asked how it is
     (RECOVERING, e.GaveUp): FAILED,  # the old attempt is out, and no retry is left or wanted
     (RECOVERING, e.Started): RUNNING,  # the node is back, and the attempt ran on
+    (RECOVERING, e.AttemptLost): RECOVERING,  # another machine of its gang is lost, too
+    (RECOVERING, e.MemberStarted): RECOVERING,  # told late: the gang is stopped anyway
+    (RECOVERING, e.MemberEnded): RECOVERING,  # one rank of a gang has ended, as it was told to
+    (RECOVERING, e.SavesForgotten): RECOVERING,  # what a gang goes on from has become newer
     (RECOVERING, e.CheckpointSaved): RECOVERING,  # published before the silence, read after
     (RECOVERING, e.Finished): COMPLETED,  # it won the race
     (RECOVERING, e.Failed): FAILED,  # the old agent said how it ended
@@ -158,29 +169,71 @@ def _changes(job: Job, event: e.OfJob, target: JobState) -> dict[str, object]:
                 "attempt": event.attempt, "placement": event.placement, "reason": event.reason,
                 "placed_at": event.at, "order_posted": False, "stop_posted": False,
                 "started_at": None, "not_before": None, "late_said": False, "held_until": None,
+                "ranks": ganging.fresh(len(event.placement.members)),
             }  # fmt: skip
-        case e.OrderPosted():
-            return {"order_posted": True}
-        case e.Unconfirmed():
-            return {"order_posted": False, "stop_posted": False}
+        case _ if isinstance(event, OF_RANKS):
+            return _of_gang(job, event) if job.ranks else _of_one(job, event)
         case e.Started():
             first = job.first_started_at if job.first_started_at is not None else event.at
             return {
                 "started_at": job.started_at if job.started_at is not None else event.at,
                 "first_started_at": first, "order_posted": True,
             }  # fmt: skip
-        case e.CheckpointSaved():
-            return {"checkpoint": _newer(job, event), "late_said": False}
         case e.CheckpointLate():
             return {"late_said": True}
         case e.Waits() | e.AttemptLost():
             return {"reason": event.reason}
         case e.Held():
             return {"reason": event.reason, "held_until": event.until}
-        case e.CancelAsked() | e.PauseAsked() | e.ResumeAsked() | e.StopWished() | e.StopPosted():
+        case e.CancelAsked() | e.PauseAsked() | e.ResumeAsked() | e.StopWished():
             return _wished(job, event)
         case _:
             return _left(job, event, target)
+
+
+OF_RANKS = (
+    e.OrderPosted, e.Unconfirmed, e.StopPosted, e.CheckpointSaved,
+    e.MemberStarted, e.MemberEnded, e.SavesForgotten,
+)  # fmt: skip
+
+
+def _of_one(job: Job, event: e.OfJob) -> dict[str, object]:
+    """Return what changes for a job that is no gang."""
+    match event:
+        case e.OrderPosted():
+            return {"order_posted": True}
+        case e.Unconfirmed():
+            return {"order_posted": False, "stop_posted": False}
+        case e.CheckpointSaved():
+            return {"checkpoint": _newer(job, event), "late_said": False}
+        case e.StopPosted():
+            return _wished(job, event)
+        case _:
+            return {}
+
+
+def _of_gang(job: Job, event: e.OfJob) -> dict[str, object]:
+    """Return what changes for a gang of which one rank has got, said or done something."""
+    match event:
+        case e.CheckpointSaved():
+            return ganging.with_save(job, event.checkpoint, event.rank)
+        case e.OrderPosted():
+            return ganging.with_rank(job, event.rank, order_posted=True)
+        case e.Unconfirmed():
+            return ganging.with_rank(job, event.rank, order_posted=False, stop_posted=False)
+        case e.StopPosted():
+            found = ganging.with_rank(job, event.rank, stop_posted=True)
+            # As of one that is alone; where the gang ends anyway, its end says how.
+            is_over = ganging.is_breaking(job) or ganging.stopped_at(job) is not None
+            return found if is_over else {**found, "wish": Wish.GIVE_WAY}
+        case e.MemberStarted():
+            return ganging.with_rank(job, event.rank, has_started=True, order_posted=True)
+        case e.MemberEnded():
+            return ganging.with_rank(job, event.rank, end=event.end)
+        case e.SavesForgotten():
+            return ganging.without(job, event.manifests)
+        case _:
+            return {}
 
 
 def _newer(job: Job, event: e.CheckpointSaved) -> object:
@@ -254,7 +307,7 @@ def _left(job: Job, event: e.OfJob, target: JobState) -> dict[str, object]:
     if isinstance(event, e.Retried | e.Cleared | e.GaveWay):
         changes["interruptions"] = job.interruptions + 1
     if not isinstance(event, e.Finished | e.Failed):
-        changes["placement"], changes["started_at"] = None, None
+        changes["placement"], changes["started_at"], changes["ranks"] = None, None, ()
     return changes
 
 

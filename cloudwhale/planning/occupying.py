@@ -12,6 +12,7 @@ def part_of(job: Job, facts: Facts) -> float:
     The largest of its parts of devices (times share), CPUs and memory: what is left of a machine
     is of no use to others when one of them is gone.
     """
+    # The machines of a gang are alike, and so are its parts of them.
     wants, given = job.wants, () if job.placement is None else job.placement.devices
     parts = [
         (len(given) * wants.gpu.share, len(facts.devices)),

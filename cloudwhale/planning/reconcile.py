@@ -9,6 +9,7 @@ from cloudwhale.model.node import Node, NodeState
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.model.world import World
+from cloudwhale.planning import ganging
 from cloudwhale.planning.queue import earliest
 from cloudwhale.planning.rules import Patience
 
@@ -46,6 +47,8 @@ def _is_calm(job: Job) -> bool:
         return False
     if job.state is JobState.PENDING:
         return True
+    if job.ranks:
+        return False
     posted = job.order_posted and job.state in (JobState.STARTING, JobState.RUNNING)
     return posted and job.spec.max_duration_s is None and job.spec.checkpoint is None
 
@@ -54,7 +57,8 @@ def _attempts_by_node(world: World) -> dict[str, list[Job]]:
     found: dict[str, list[Job]] = {}
     for job in world.jobs.values():
         if job.state in HOLDS_A_PLACE and job.placement is not None:
-            found.setdefault(job.placement.node, []).append(job)
+            for name in job.placement.nodes:
+                found.setdefault(name, []).append(job)
     return found
 
 
@@ -117,7 +121,7 @@ def _once(left_s: Seconds, now: Instant) -> Instant | None:
 
 def _of_job(job: Job, world: World, patience: Patience) -> Iterator[p.Step]:
     if job.state in (JobState.STARTING, JobState.RUNNING):
-        yield from _unposted(job)
+        yield from _unposted(job, world.now)
         yield from _over_limit(job, world.now)
         yield from _late(job, world.now)
     elif job.state is JobState.RECOVERING:
@@ -126,9 +130,13 @@ def _of_job(job: Job, world: World, patience: Patience) -> Iterator[p.Step]:
         yield from _unwanted(job)
 
 
-def _unposted(job: Job) -> Iterator[p.Step]:
+def _unposted(job: Job, now: Instant) -> Iterator[p.Step]:
     """A stop is safe without a start: an agent never starts what it was told to stop."""
-    if job.wish is not None:
+    if job.ranks:
+        yield from ganging.orders(job, now)
+        if gone := ganging.beyond(job):
+            yield p.ForgetSaves(job=job.id, attempt=job.attempt, manifests=gone)
+    elif job.wish is not None:
         if not job.stop_posted:
             yield p.PostStop(job=job.id, attempt=job.attempt)
     elif not job.order_posted:
@@ -171,6 +179,9 @@ def _late(job: Job, now: Instant) -> Iterator[p.Step]:
 
 
 def _recovering(job: Job, world: World, patience: Patience) -> Iterator[p.Step]:
+    if job.ranks:
+        yield from _gang_recovering(job, world, patience)
+        return
     node = world.nodes.get(job.placement.node) if job.placement is not None else None
     silent_s = None if node is None else _silence_s(node, world)
     if node is None or silent_s is None:
@@ -178,7 +189,26 @@ def _recovering(job: Job, world: World, patience: Patience) -> Iterator[p.Step]:
     if silent_s >= patience.out_after_s(node) or _is_gone(node, world):
         yield from _out_for_certain(job, world, silent_s)
     elif node.state is NodeState.READY and silent_s < patience.lost_after_s(node):
-        yield from _unposted(job)  # it is there again: the answer tells how the attempt is
+        yield from _unposted(job, world.now)  # it is there again: the answer tells how it is
+
+
+def _gang_recovering(job: Job, world: World, patience: Patience) -> Iterator[p.Step]:
+    """Stop what is left of a gang; it is out once each of its ranks has ended, or is out."""
+    lost_s: list[Seconds] = []
+    is_out = True
+    for name, rank in zip(job.placement.nodes if job.placement else (), job.ranks, strict=False):
+        node = world.nodes.get(name)
+        silent_s = None if node is None else _silence_s(node, world)
+        if rank.end is not None or node is None or silent_s is None:
+            continue
+        if silent_s >= patience.out_after_s(node) or _is_gone(node, world):
+            lost_s.append(silent_s)
+        else:
+            is_out = False
+    if is_out:
+        yield from _out_for_certain(job, world, min(lost_s, default=0.0))
+    else:
+        yield from ganging.orders(job, world.now)
 
 
 def _is_gone(node: Node, world: World) -> bool:
@@ -226,4 +256,5 @@ def job_judged_at(job: Job, now: Instant) -> Instant | None:
     limit_at = None
     if limit_s is not None and job.state is JobState.RUNNING and job.wish is None:
         limit_at = _once(limit_s - job.ran_s(now), now)
-    return earliest(*(at for at in (limit_at, _late_at(job)) if at is not None and at > now))
+    times = (limit_at, _late_at(job), ganging.stopped_at(job))
+    return earliest(*(at for at in times if at is not None and at > now))

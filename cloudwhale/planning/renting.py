@@ -44,7 +44,9 @@ class Till:
         worst = worst_cost(option.offer, now, lease.stop_at)
         if worst is None:
             return _unpriced(option.offer)
-        late = tail(option.offer, needed_s)
+        # The machines of a gang are paid for together, or not at all.
+        worst = MicroUsd(worst * job.spec.nodes)
+        late = MicroUsd(tail(option.offer, needed_s) * job.spec.nodes)
         forecast = MicroUsd(self.forecast(job.run) + late)
         theirs = account_name(job.spec.project, self._month)
         started = {theirs: MicroUsd(self.forecast(theirs) + late)}

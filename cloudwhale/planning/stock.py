@@ -50,7 +50,7 @@ class Option:
     price_usd_h: MicroUsd
     """Disks and addresses included."""
     cost: MicroUsd
-    """Expected, boot, billing minimum, and bringing its data there included."""
+    """Expected, boot, billing minimum, and bringing its data there included; of a gang all."""
 
 
 class _Asked(NamedTuple):
@@ -62,6 +62,7 @@ class _Asked(NamedTuple):
     speeds: tuple[tuple[str, float], ...]
     market: str
     every_s: Seconds | None
+    nodes: int
 
 
 class Stock:
@@ -143,15 +144,17 @@ class Stock:
         """Work out the times of many jobs together, which costs less than one by one."""
         asked = dict.fromkeys((self._key(job), job.spec.deadline is not None) for job in jobs)
         # The plain times of a job do not depend on how it saves, or on a deadline.
-        by_rule: dict[tuple[Seconds | None, bool], list[_Asked]] = {}
+        by_rule: dict[tuple[Seconds | None, int, bool], list[_Asked]] = {}
         firsts = {self._key(job): job for job in jobs}
         for key, has_deadline in asked:
             for late in (False, True) if has_deadline else (False,):
                 if (key, late) not in self._rows:
-                    by_rule.setdefault((key.every_s, late), []).append(key)
-        for (every_s, late), keys in by_rule.items():
+                    by_rule.setdefault((key.every_s, key.nodes, late), []).append(key)
+        for (every_s, nodes, late), keys in by_rule.items():
             specs = [(spec_of(firsts[key]), key.work_s) for key in keys]
-            for key, row in zip(keys, self._at_risk(specs, every_s, late), strict=True):
+            saving = Risk(every_s=every_s, save_s=SAVE_HOLDS_S)
+            rows = self._at_risk(specs, saving, nodes, late=late)
+            for key, row in zip(keys, rows, strict=True):
                 self._rows[key, late] = row
 
     def _known(self, job: Job, *, late: bool) -> Row:
@@ -165,20 +168,24 @@ class Stock:
         every_s = None if spec.checkpoint is None else spec.checkpoint.every_s
         speeds = tuple(sorted(spec.speeds.items()))
         return _Asked(
-            job.demand, work_s(job, self._durations), spec.reference, speeds, spec.market, every_s
-        )
+            job.demand, work_s(job, self._durations), spec.reference, speeds, spec.market, every_s,
+            spec.nodes,
+        )  # fmt: skip
 
     def _at_risk(
-        self, specs: Sequence[tuple[JobSpec, Seconds]], every_s: Seconds | None, late: bool
+        self, specs: Sequence[tuple[JobSpec, Seconds]], saving: Risk, nodes: int, *, late: bool
     ) -> Sequence[Row]:
-        """Return the times of jobs, with their work, what is done again included."""
+        """Return the times of jobs, with their work, what is done again included.
+
+        A gang begins anew when any of its machines goes.
+        """
         import numpy as np
 
         # Kinds of one model and hazard are alike, so it is worked out for models.
         of_model = np.array([self._times(spec, work) for spec, work in specs])
         found = of_model[:, self._model_at]
         for hazard, restart_s, where in self._dangers:
-            risk = Risk(hazard, every_s, SAVE_HOLDS_S, restart_s)
+            risk = Risk(hazard, saving.every_s, saving.save_s, restart_s).of_gang(nodes)
             models, backs = np.unique(self._model_at[where], return_inverse=True)
             runs_s = of_model[:, models]
             some = np.isfinite(runs_s)
@@ -218,7 +225,7 @@ class Stock:
         return 1.0 / speed(spec, device.model)
 
     def moved_usd(self, job: Job) -> Row:
-        """Return what bringing a job's data to a machine of each kind costs."""
+        """Return what bringing a job's data to a machine of each kind costs; to all of a gang."""
         import numpy as np
 
         found = self._moved.get(job.spec.data)
@@ -226,7 +233,7 @@ class Stock:
             prices = moves(self.offers, regions_of([job.spec]))
             each = [moved_usd(job.spec, offer.region, prices) for offer in self.offers]
             found = self._moved[job.spec.data] = np.array(each, dtype=np.float64)
-        return found
+        return found if job.spec.nodes == 1 else found * job.spec.nodes
 
     def costs_usd(self, runs_s: Row) -> Row:
         """Return what a machine of each kind costs that is there for one run, boot included."""
@@ -242,7 +249,7 @@ class Stock:
         import numpy as np
 
         runs_s = self.runs_s(job)
-        costs = self.costs_usd(runs_s) + self.moved_usd(job)
+        costs = self.costs_usd(runs_s) * job.spec.nodes + self.moved_usd(job)
         for at in map(int, np.argsort(costs, kind="stable")):
             if math.isinf(runs_s[at]):
                 return

@@ -112,9 +112,8 @@ class _Tendering:
         problem = problem_of(self.stock, jobs, self.world.now, self._purse(jobs), self.world.seed)
         found = self.rent.choose(problem)
         for choice in found.choices:
-            self._number += 1
             mine = [by_id[name] for name in choice.jobs if name in by_id]
-            self._take(choice, mine, f"rent-{self.world.version}-{self._number}")
+            self._take(choice, mine)
         for name, why in found.left_out.items():
             if name in by_id:
                 self.refused[name] = self._left_out(by_id[name], why)
@@ -154,38 +153,49 @@ class _Tendering:
         """Return the world with what this round has set aside so far."""
         return replace(self.world, accounts=self.accounts)
 
-    def _take(self, choice: Choice, mine: Sequence[Job], name: str) -> None:
-        made = self._step(choice, mine, name)
+    def _take(self, choice: Choice, mine: Sequence[Job]) -> None:
+        """Take a machine, or all of a gang's: their money is set aside together or not at all."""
+        first = self._number + 1
+        names = [self._name(first + at) for at in range(choice.machines)]
+        made = self._step(choice, mine, names[0])
         if made is None:
             return  # what it chose fits nobody: they wait
-        no = self._refusal(made.rental, mine)
+        self._number += len(names)
+        no = self._refusal(made.rental, mine, len(names))
         if no is not None:
             self.refused |= dict.fromkeys(made.rental.jobs, told(no, made.rental.offer))
             return
-        rental = made.rental
-        taken = {rental.payer: rental.reserved, **rental.projects}
-        self.accounts = dict(projects.less(self._now(), taken))
-        for payer in taken:
-            self.late[payer] = MicroUsd(self.late.get(payer, NOTHING) + pledged(rental))
-        self.steps.append(made)
+        steps = _alike(made, names)
+        for rental in (step.rental for step in steps):
+            taken = {rental.payer: rental.reserved, **rental.projects}
+            self.accounts = dict(projects.less(self._now(), taken))
+            for payer in taken:
+                self.late[payer] = MicroUsd(self.late.get(payer, NOTHING) + pledged(rental))
+        self.steps += steps
 
-    def _refusal(self, made: Rental, mine: Sequence[Job]) -> Refusal | None:
+    def _name(self, number: int) -> str:
+        return f"rent-{self.world.version}-{number}"
+
+    def _refusal(self, made: Rental, mine: Sequence[Job], many: int) -> Refusal | None:
+        """Return why so many machines that are alike are not admitted, or None."""
+        whole, kept = MicroUsd(many * made.reserved), MicroUsd(many * pledged(made))
         for one in mine:
-            may_cost = MicroUsd(made.reserved + pledged(made))
+            may_cost = MicroUsd(whole + kept)
             if (no := bounded(one, may_cost, held_for(self.world, one))) is not None:
                 return no
-        started = {
-            payer: self._started(payer, pledged(made)) for payer in (made.payer, *made.projects)
-        }
+        started = {payer: self._started(payer, kept) for payer in (made.payer, *made.projects)}
         account = self.accounts.get(made.payer)
+        beside = {payer: MicroUsd(many * amount) for payer, amount in made.projects.items()}
         return admitted(
-            account, made.payer, made.reserved, started[made.payer], anew=True
-        ) or projects.refusal(self._now(), made.projects, started)
+            account, made.payer, whole, started[made.payer], anew=True
+        ) or projects.refusal(self._now(), beside, started)
 
     def _step(self, choice: Choice, mine: Sequence[Job], name: str) -> p.Rent | None:
         """Return the rental of an offer for some jobs; None when it does not do for one of them."""
         at = self.stock.position.get(choice.offer)
-        if at is None or not mine or len(mine) < len(choice.seats) or choice.machines != 1:
+        if at is None or not mine or len(mine) < len(choice.seats):
+            return None
+        if any(job.spec.nodes != choice.machines for job in mine):
             return None
         runs_s = {job.id: float(self.stock.runs_s(job)[at]) for job in mine}
         if any(math.isinf(run_s) for run_s in runs_s.values()):
@@ -205,7 +215,7 @@ class _Tendering:
             )
             for seat in choice.seats
         )
-        moved_usd = sum(float(self.stock.moved_usd(job)[at]) for job in mine)
+        moved_usd = sum(float(self.stock.moved_usd(job)[at]) for job in mine) / choice.machines
         cost = _micro(kind.cost_usd(used_s) + moved_usd)
         beside = projects.for_new(made, {seat.job: seat.ends_at for seat in seats})
         devices = {seat.job: seat.devices for seat in choice.seats if seat.devices}
@@ -297,6 +307,21 @@ class _Tendering:
             f"{soonest.offer.id}, is {late_s:.0f} s late"
         )
         return Reason(code=Code.TOO_LATE, says=says, change=f"a deadline {late_s:.0f} s later")
+
+
+def _alike(made: p.Rent, names: Sequence[str]) -> list[p.Rent]:
+    """Return the rentals of machines that are alike: one, or all that a gang has."""
+    if len(names) == 1:
+        return [made]
+    many = f"one of {len(names)} of {made.rental.offer} that a gang has together"
+    reason = made.reason.but(says=f"{made.reason.says}; {many}: {', '.join(names)}")
+    return [
+        made.but(
+            rental=made.rental.but(id=name, node=name, gang=names[0], gang_size=len(names)),
+            reason=reason,
+        )
+        for name in names
+    ]
 
 
 def _tender(payer: str, problem: RentalProblem, found: RentalPlan) -> p.Tender:

@@ -14,11 +14,12 @@ def rate(job: Job, node: Node | None) -> float:
     """
     if job.placement is None:
         return 0.0
+    many = len(job.placement.members)  # the machines of a gang are alike
     if job.placement.devices:
-        return len(job.placement.devices) * job.wants.gpu.share
+        return many * len(job.placement.devices) * job.wants.gpu.share
     if node is None or node.facts.cpu <= 0:
         return 0.0
-    return min(1.0, job.wants.cpu / node.facts.cpu)
+    return many * min(1.0, job.wants.cpu / node.facts.cpu)
 
 
 def after(before: Use | None, device_s: Seconds, at: Instant) -> Use:

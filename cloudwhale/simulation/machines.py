@@ -326,7 +326,8 @@ class SimulatedMachine:
         folder.seq = max(folder.seq, action.seq)
         if save is None or any(old.name == save[0] for old in folder.published):
             return seen.Published(action.key, None)
-        key = f"{checkpoint_prefix(job, attempt, action.seq)}/manifest.json"
+        rank = None if folder.order is None else folder.order.rank
+        key = f"{checkpoint_prefix(job, attempt, action.seq, rank)}/manifest.json"
         manifest = Manifest(
             at=now, job=job, attempt=attempt, seq=action.seq, name=save[0], files=()
         )

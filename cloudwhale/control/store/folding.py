@@ -199,7 +199,11 @@ class Draft:
 
     def _leave_place(self, old: Job, new: Job, at: Instant) -> None:
         """Remember how long a job has held its place on a rented machine: so its cost is split."""
-        rental = None if old.placement is None else self.rentals.get(old.placement.node)
+        for name in () if old.placement is None else old.placement.nodes:
+            self._leave_node(name, old, new, at)
+
+    def _leave_node(self, name: str, old: Job, new: Job, at: Instant) -> None:
+        rental = self.rentals.get(name)
         if rental is None or rental.state is RentalState.RETURNED:
             return
         held_s = occupying.held_s(old, new, rental, at)
@@ -213,14 +217,18 @@ class Draft:
         """Who cancels a job that has failed wants its machine no longer."""
         place = ended.placement
         if isinstance(event, e.CancelAsked) and place is not None:
-            rental = self.rentals.get(place.node)
-            if rental is not None and rental.kept_for == ended.id:
-                self.rentals.put(rental.id, kept.let_go(rental, ended.id))
+            for name in place.nodes:
+                rental = self.rentals.get(name)
+                if rental is not None and rental.kept_for == ended.id:
+                    self.rentals.put(rental.id, kept.let_go(rental, ended.id))
 
     def _leave_behind(self, started: Job) -> None:
         """Remember on a job's node what the next one like it will find there."""
-        left = cached.left_by(started.spec)
-        node = None if started.placement is None else self.nodes.get(started.placement.node)
+        for name in () if started.placement is None else started.placement.nodes:
+            self._leave_on(name, started)
+
+    def _leave_on(self, name: str, started: Job) -> None:
+        left, node = cached.left_by(started.spec), self.nodes.get(name)
         if node is None or not left or node.state is NodeState.REMOVED:
             return
         now_there = cached.with_newest(node.cached, left)
