@@ -1,20 +1,20 @@
 """How often spot machines are taken back, as our own machines have seen it.
 
-Interruptions come in bursts: where one was taken, the next is taken soon. So the hazard of a *pool*,
-one type in one zone, is two parts:
+Interruptions come in bursts: where one was taken, the next is taken soon. So the hazard of a
+*pool*, one type in one zone, is two parts:
 
-    h(t) = (w h0 + s N) / (w + E)  +  sum of a 2^-(t - t_i)/T
+    h(t) = (1 + s N) / (1/h0 + E)  +  sum of a 2^-(t - t_i)/T
 
-*Slow*: a gamma prior whose mean is the published hazard h0, worth one interruption (w = 1/h0 hours),
-meets E hours that machines of the pool have lived and N that were taken, both fading by half every
-three days; only the part s of an interruption is news about the pool, the rest belongs to the burst.
+*Slow*: a gamma prior whose mean is the published hazard h0, worth one interruption, meets E hours
+that machines of the pool have lived and N that were taken, both fading by half every three days;
+only the part s of an interruption is news about the pool, the rest belongs to its burst.
 *Fast*: each interruption at t_i in the pool, and a little of one in another zone of its region,
 raises the hazard until it has faded.
 
 a, T and s are the maximum-likelihood fit of such a self-exciting process (Hawkes, Biometrika 58(1),
 1971) to two series of recorded spot availability that share no month, type or zone: nine zones of
-2023 (V100) and eight pools of 2022 (K80, V100; skypilot-org/spot-traces). Both alone say T = 1 h and
-a = 0.71 and 0.73 per hour; without the fast part the log-likelihood is 250 to 550 worse.
+2023 (V100) and eight pools of 2022 (K80, V100; skypilot-org/spot-traces). Both say T = 1 h, and
+a = 0.73 and 0.71 per hour; without the fast part the log-likelihood is worse by 550 and 250.
 """
 
 import math
