@@ -9,7 +9,7 @@ Instance Metadata Service" (IMDSv2).
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, cast
@@ -111,7 +111,8 @@ def _interruption(document: Any) -> Notice | None:
 
 def _scheduled(document: Any) -> Iterator[Notice]:
     """Yield the events that end the machine; others, and what cannot be read, are left out."""
-    for told in map(_table, document if isinstance(document, list) else ()):
+    events = cast(Sequence[object], document) if isinstance(document, list) else ()
+    for told in map(_table, events):
         code = str(told.get("Code", ""))
         if code not in ENDS_IT or str(told.get("State", "")).lower() in OVER:
             continue
