@@ -35,8 +35,8 @@ _COUNT_0 = re.compile(r"0+\s*x\s.*", re.IGNORECASE)
 _NOT_SETTINGS = frozenset(
     PREFIX + name
     for name in (
-        "JOB_ID", "ATTEMPT", "CHECKPOINT_DIR", "RESUME", "NODE_RANK", "NUM_NODES", "TRACES",
-        "CLOCK",
+        "JOB_ID", "ATTEMPT", "CHECKPOINT_DIR", "RESUME", "RESTART_COUNT", "GRACE_SECONDS",
+        "NODE_RANK", "NUM_NODES", "TRACES", "CLOCK",
     )
 )  # fmt: skip
 """What cloudwhale itself says to jobs, which may call it in turn."""

@@ -18,6 +18,7 @@ from cloudwhale.agent.actions import (
     Signal,
     StartShim,
 )
+from cloudwhale.agent.saved import saved_words
 from cloudwhale.agent.seen import ExitRecord, StopWish
 from cloudwhale.agent.state import LEASE_S, Attempt, Outputs, Phase, Stopping
 from cloudwhale.mailbox.documents import (
@@ -155,7 +156,9 @@ def closed(attempt: Attempt, exit: ExitRecord, now: Instant, agent: str) -> Turn
         how=how, exit_code=exit.code, says=says, ran_s=exit.ran_s,
         unsaved_s=_unsaved_s(attempt, exit), peaks=attempt.peaks,
     )  # fmt: skip
-    return None, (Close(report),)
+    words = "" if had_finished else saved_words(attempt, exit, report.unsaved_s, now)
+    told = (_remark(attempt, Code.TAKEN_AWAY, words, now, agent),) if words else ()
+    return None, (*told, Close(report))
 
 
 def started(attempt: Attempt, now: Instant, agent: str) -> AttemptStarted:
@@ -287,6 +290,7 @@ def _published(
     kept = replace(
         attempt,
         published=(*attempt.published, checkpoint)[-keep:],
+        stored_at=now,
         seq=max(attempt.seq, checkpoint.seq),
         publish_at=now + _every_s(attempt),
     )

@@ -7,7 +7,7 @@ first, then everything it sees, and a `Tick` no later than `wakes_at` says.
 import math
 from dataclasses import replace
 
-from cloudwhale.agent import course, seen, sight, tenure
+from cloudwhale.agent import course, seen, sight, taking, tenure
 from cloudwhale.agent.actions import Action, Close, Leave, Post, Prepare, Repeat
 from cloudwhale.agent.answers import Answer, including, knowing, turned
 from cloudwhale.agent.landing import Landing, land, stoppable
@@ -66,7 +66,7 @@ def _reaction(state: AgentState, event: Seen, now: Instant) -> Answer:
         case seen.Used() | seen.Devices() | seen.Runtimes() | seen.Noted():
             return sight.reaction(state, event, now)
         case seen.Warned():
-            return tenure.warned(state, event, now)
+            return taking.warned(state, event, now)
         case seen.StoreFailed() | seen.StoreWorks():
             since = event.since if isinstance(event, seen.StoreFailed) else None
             return replace(state, silent_since=since), ()

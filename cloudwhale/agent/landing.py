@@ -17,6 +17,8 @@ class Landing:
 
     why: str
     grace_s: Seconds
+    goes_at: Instant | None = None
+    """When the provider takes the machine, if that is why."""
 
 
 def land(state: AgentState, keys: Iterable[Key], limit: Landing, now: Instant) -> Answer:
@@ -25,7 +27,9 @@ def land(state: AgentState, keys: Iterable[Key], limit: Landing, now: Instant) -
     for key in tuple(keys):
         attempt = state.attempts[key]
         rule = attempt.order.checkpoint
-        wish = StopWish(rule.signal, min(rule.grace_s, max(0.0, limit.grace_s)), limit.why)
+        grace_s = min(rule.grace_s, max(0.0, limit.grace_s))
+        since = None if limit.goes_at is None else now
+        wish = StopWish(rule.signal, grace_s, limit.why, since=since, goes_at=limit.goes_at)
         state, more = turned(state, key, course.stopped(attempt, wish, now, state.agent))
         actions += more
     return state, tuple(actions)

@@ -61,6 +61,8 @@ def environment(
         "CLOUDWHALE_ATTEMPT": str(order.attempt),
         "CLOUDWHALE_CHECKPOINT_DIR": str(checkpoints),
         "CLOUDWHALE_RESUME": "0" if order.restore is None else "1",
+        "CLOUDWHALE_RESTART_COUNT": str(order.attempt - 1),
+        "CLOUDWHALE_GRACE_SECONDS": f"{order.checkpoint.grace_s:g}",
         "CLOUDWHALE_NODE_RANK": str(seat.rank),
         "CLOUDWHALE_NUM_NODES": str(seat.nodes),
         "MASTER_ADDR": seat.address,

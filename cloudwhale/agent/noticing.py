@@ -20,7 +20,7 @@ class Noticing:
     def __init__(self, load: Callable[[], Notices | None], tell: Callable[[Seen], None]) -> None:
         self._load = load
         self._tell = tell
-        self._told: Notice | None = None
+        self._told: set[Notice] = set()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._live, name="notices", daemon=True)
 
@@ -33,14 +33,11 @@ class Noticing:
         self._ended.set()
 
     def look(self, notices: Notices) -> None:
-        """Ask once; tell what is new. A recommendation after a notice is nothing new."""
-        found = notices.look()
-        if found is None or found == self._told:
-            return
-        if found.goes_at is None and self._told is not None:
-            return
-        self._told = found
-        self._tell(Warned(found.goes_at, found.says))
+        """Ask once; tell what is new."""
+        for found in notices.look():
+            if found not in self._told:
+                self._told.add(found)
+                self._tell(Warned(found.goes_at, found.says, found.at_once))
 
     def _live(self) -> None:
         notices = self._load()

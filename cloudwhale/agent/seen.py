@@ -37,6 +37,10 @@ class StopWish:
     why: str
     how: Ending = "stopped"
     """What its end is called: another word when this machine stops it by its own rules."""
+    since: Instant | None = None
+    """When its stop began, because the machine is taken away; None: that is not why."""
+    goes_at: Instant | None = None
+    """When the machine goes, then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +243,8 @@ class Warned:
     goes_at: Instant | None
     """When it goes; None: it may, nobody knows when."""
     says: str
+    at_once: bool = False
+    """It goes already, whatever `goes_at` says."""
 
 
 @dataclass(frozen=True, slots=True)

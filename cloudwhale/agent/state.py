@@ -57,6 +57,8 @@ class Attempt:
     stopping: Stopping | None = None
     seq: int = 0
     published: tuple[Checkpoint, ...] = ()
+    stored_at: Instant | None = None
+    """When the newest of them was in the store; None: this agent has not seen it."""
     whole: Whole | None = None
     """The newest whole checkpoint that was not published yet."""
     publishing: bool = False
@@ -121,3 +123,7 @@ class AgentState:
     """It stops jobs as its lease ends, and ends once nothing runs; a later one takes that back."""
     goes_at: Instant | None = None
     """When its provider takes the machine, as it has said; None: it has not."""
+    goes_why: str = ""
+    """In the provider's words."""
+    goes_since: Instant | None = None
+    """Since when jobs stop and none is taken for that; None: it is far away still."""

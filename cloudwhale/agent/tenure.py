@@ -1,4 +1,4 @@
-"""What a rented machine does about its lease, and about a notice that it will be taken; pure.
+"""What a rented machine does about its lease; pure.
 
 While the controller is heard, nothing. When it is not, no new order is taken, what runs goes on,
 and with nothing left to do the machine ends itself at once. Jobs are stopped, checkpoint first, so
@@ -8,18 +8,17 @@ that they have landed when the lease is over; then the machine ends whatever is 
 import math
 from dataclasses import replace
 
-from cloudwhale.agent import course
-from cloudwhale.agent.actions import Action, KeepTenure, Kill, Leave, Post
+from cloudwhale.agent import course, taking
+from cloudwhale.agent.actions import Action, KeepTenure, Kill, Leave
 from cloudwhale.agent.answers import Answer, turned
 from cloudwhale.agent.landing import Landing, land, stoppable
-from cloudwhale.agent.seen import Tenure, Warned
+from cloudwhale.agent.seen import Tenure
 from cloudwhale.agent.state import AgentState, Attempt, Phase
 from cloudwhale.mailbox import documents as d
 from cloudwhale.model.terms import SAVING_S, WATCHED_S
 from cloudwhale.model.units import Instant, Seconds
 
 SKEW_S: Seconds = 30.0  # as far as two clocks may differ
-UPLOAD_SHARE = 0.5  # of the time that a notice leaves, for what a job saves last
 
 
 def begun(number: int, away_s: Seconds, now: Instant) -> Tenure:
@@ -48,8 +47,9 @@ def renewed(state: AgentState, order: d.LeaseOrder, now: Instant) -> Answer:
 def refusal(state: AgentState, order: d.StartOrder, now: Instant) -> str:
     """Say why a rented machine takes no new attempt now; empty when it does."""
     tenure = state.tenure
-    if state.goes_at is not None:
-        return "the provider takes this machine away"
+    taken = taking.refusal(state, order, now)
+    if taken:
+        return taken
     if tenure is None:
         return ""
     if now >= tenure.watched_until:
@@ -60,26 +60,14 @@ def refusal(state: AgentState, order: d.StartOrder, now: Instant) -> str:
     return ""
 
 
-def warned(state: AgentState, event: Warned, now: Instant) -> Answer:
-    """Tell that the machine will be taken; when it is known when, stop and save at once.
-
-    The machine does not end itself then: it is not billed for what its provider takes.
-    """
-    told = Post(d.Warned(at=now, agent=state.agent, goes_at=event.goes_at, says=event.says))
-    if event.goes_at is None or state.goes_at is not None:
-        return state, (told,)
-    left_s = max(0.0, event.goes_at - now)
-    state = replace(state, goes_at=event.goes_at, attempts={
-        key: replace(one, publish_at=now) if one.phase is Phase.RUNNING else one
-        for key, one in state.attempts.items()
-    })  # fmt: skip
-    keys = [one.key for one in stoppable(state)]
-    state, actions = land(state, keys, Landing(event.says, left_s * UPLOAD_SHARE), now)
-    return state, (told, *actions)
-
-
 def due(state: AgentState, now: Instant) -> Answer:
-    """Do what the lease makes due: stop jobs in time, end the machine when it is over."""
+    """Do what a notice or the lease makes due: stop jobs in time, end the machine at last."""
+    state, actions = taking.due(state, now)
+    state, more = _of_lease(state, now)
+    return state, (*actions, *more)
+
+
+def _of_lease(state: AgentState, now: Instant) -> Answer:
     tenure = state.tenure
     if tenure is None or state.left:
         return state, ()
@@ -109,12 +97,12 @@ def _over(state: AgentState, now: Instant) -> Answer:
 
 
 def wakes_at(state: AgentState) -> Instant:
-    """Return when the lease makes something due; infinity for a machine that nobody rents."""
+    """Return when lease or notice make something due; infinity where nobody rents the machine."""
     tenure = state.tenure
     if tenure is None:
-        return math.inf
+        return taking.wakes_at(state)
     lands = [_lands_at(tenure, one.order) for one in stoppable(state)]
-    return min(tenure.away_until, _quits_at(state, tenure), *lands)
+    return min(tenure.away_until, _quits_at(state, tenure), taking.wakes_at(state), *lands)
 
 
 def ends_machine(state: AgentState) -> bool:
@@ -124,7 +112,7 @@ def ends_machine(state: AgentState) -> bool:
 
 def _quits_at(state: AgentState, tenure: Tenure) -> Instant:
     """Return when the machine ends because nothing runs and nobody is heard who could order."""
-    if state.attempts or state.goes_at is not None:
+    if state.attempts or state.goes_since is not None:
         return math.inf
     if state.lands:
         return state.idle_since

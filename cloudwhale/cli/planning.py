@@ -78,11 +78,14 @@ def _may_rent(desk: Desk, parts: Sequence[Part], made: Preview) -> bool:
 
 
 def _supply(desk: Desk, now: Instant, parts: Sequence[Part]) -> "Supply":
+    from cloudwhale.control.lives import Lives
     from cloudwhale.control.supply import supply
     from cloudwhale.planning.gravity import regions_of
 
     data_in = regions_of(spec for part in parts for spec in part.specs)
-    return supply(desk.settings, now, data_in)
+    here = {rental.id: rental for rental in desk.store.rentals()}
+    hazards = Lives(desk.store.past_rentals).hazards(here, now)
+    return supply(desk.settings, now, data_in, hazards)
 
 
 def _parts(desk: Desk, sheaves: Sequence[Sheaf]) -> list[Part]:

@@ -13,6 +13,7 @@ from cloudwhale.control.executor import Executor, Posted, SecretUnusable
 from cloudwhale.control.hired import Hired
 from cloudwhale.control.hiring import LAUNCH, VERBS
 from cloudwhale.control.inboxes import awaited
+from cloudwhale.control.lives import Lives
 from cloudwhale.control.offers import Offered
 from cloudwhale.control.reports import Reading
 from cloudwhale.control.sightings import differ
@@ -84,6 +85,7 @@ class Controller:
         self._effects = parts.effects
         self._timeline = parts.timeline
         self._dealings = Dealings(parts.watcher.offers, parts.sweeping, parts.store.events)
+        self._lives = Lives(parts.store.past_rentals)
         self._chosen = chosen
         self.epoch = epoch
         self._planned_version = -1
@@ -111,6 +113,7 @@ class Controller:
         now = self._now()
         self._look(now, rung=rung)
         world = replace(self._store.world(now), seed=self._chosen.seed)
+        self._watcher.offers.learn(self._lives.hazards(world.rentals, now))
         world = replace(
             world,
             sightings=self._watcher.sightings(world, now),

@@ -275,7 +275,8 @@ def _lease_told(rental: Rental, told: Lease, now: Instant) -> Iterator[e.Event]:
 def _warned(rental: Rental, says: str, now: Instant) -> Iterator[e.Event]:
     """Its provider takes it away: what runs there is landed, and nothing starts there."""
     yield _noted(rental, says, now, Code.TAKEN_AWAY)
-    yield e.RentalChanged(at=now, rental=rental.but(state=RentalState.DRAINING))
+    going = rental.but(state=RentalState.DRAINING, interrupted_at=now)
+    yield e.RentalChanged(at=now, rental=going)
     if rental.node is not None:
         yield e.NodeDrained(at=now, node=rental.node)
 
@@ -287,8 +288,19 @@ def _gone(rental: Rental, at: Instant, now: Instant, says: str = "") -> Iterator
         why = f": {says}" if says else ""
         says = f"{rental.id} was taken away by its provider, or has ended{why}"
         yield _unbooted(rental, says, now)
-    state = RentalState.LOST if is_lost else RentalState.DRAINING
-    yield e.RentalChanged(at=now, rental=rental.but(state=state, ended_at=at))
+    gone = rental.but(state=RentalState.LOST if is_lost else RentalState.DRAINING, ended_at=at)
+    if is_lost and _was_interrupted(rental, at):
+        gone = gone.but(interrupted_at=at)
+    yield e.RentalChanged(at=now, rental=gone)
+
+
+def _was_interrupted(rental: Rental, at: Instant) -> bool:
+    """Say whether it was its provider that ended a machine: it did not have to end by itself yet.
+
+    One that has heard no controller for long enough, or whose boot has failed, ends itself.
+    """
+    lease = rental.told or rental.lease
+    return at < lease.watched_until and not rental.boot.has_failed
 
 
 def _unbooted(rental: Rental, says: str, now: Instant) -> e.Noted:

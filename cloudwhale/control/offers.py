@@ -18,6 +18,7 @@ from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.planning.allowing import Limits, allowed
 from cloudwhale.planning.boots import Scope
 from cloudwhale.planning.gravity import moves
+from cloudwhale.planning.hazards import Hazards
 from cloudwhale.planning.shortlist import shortlist
 from cloudwhale.spi.provider import Provider
 
@@ -79,6 +80,9 @@ class Offers:
         self._accepts_no_stop = False
         self._without_stop: set[str] = set()
         """Providers that were told of, as nobody ends their machines by itself."""
+        self._learned = Hazards()
+        self._hazards: dict[str, float | None] = {}
+        """By the offer's id, where what was learned differs from what its provider says."""
         self.circuits = Circuits()
         self._asked_at: Instant | None = None
         self._seen_at: Instant = float("-inf")
@@ -120,6 +124,7 @@ class Offers:
         has_stop = self._accepts_no_stop or provider is None or bool(provider.stops)
         self._by_provider[name] = offered.offers if has_stop else ()
         self._made_of = None
+        self._hazards = self._where_learned()
         if has_stop or not offered.offers or name in self._without_stop:
             return None
         self._without_stop.add(name)
@@ -130,6 +135,24 @@ class Offers:
             can_wait=False,
             change="accept_no_stop = true in cloudwhale.toml rents there all the same",
         )
+
+    def learn(self, hazards: Hazards) -> None:
+        """Offer from now on with the hazards that our own machines have taught."""
+        if hazards is self._learned:
+            return
+        self._learned = hazards
+        found = self._where_learned()
+        if found != self._hazards:
+            self._hazards = found
+            self._made_of = None
+
+    def _where_learned(self) -> dict[str, float | None]:
+        learned = self._learned
+        if not learned.pools:
+            return {}
+        every = (offer for offers in self._by_provider.values() for offer in offers)
+        found = ((offer, learned.per_h(offer)) for offer in every if offer.market == "spot")
+        return {offer.id: per_h for offer, per_h in found if per_h != offer.hazard_per_h}
 
     def ask_soon(self) -> None:
         """Ask at the next chance: a price is said to have moved."""
@@ -222,6 +245,8 @@ class Offers:
                     continue
                 if units is not None and offer.quota_units > units:
                     continue
+                if offer.id in self._hazards:
+                    offer = offer.but(hazard_per_h=self._hazards[offer.id])
                 yield offer if units == offer.quota_left else offer.but(quota_left=units)
 
     @property

@@ -8,6 +8,7 @@ from cloudwhale.model.offer import Offer
 from cloudwhale.model.units import Instant, micro_usd
 from cloudwhale.planning.allowing import Limits, allowed, barred_by
 from cloudwhale.planning.gravity import moves
+from cloudwhale.planning.hazards import Hazards
 from cloudwhale.planning.shortlist import shortlist
 from cloudwhale.settings import Settings
 
@@ -32,18 +33,23 @@ class Supply:
 NO_SUPPLY = Supply()
 
 
-def supply(settings: Settings, now: Instant, data_in: Sequence[str] = ()) -> Supply:
+def supply(
+    settings: Settings,
+    now: Instant,
+    data_in: Sequence[str] = (),
+    hazards: Hazards = Hazards(),
+) -> Supply:
     """Return what could be rented by the catalogue; raise SettingsError for a file that is wrong.
 
     Looks at no network: prices are as old as the catalogue is. Where clouds are set, what they
     offer; else what all offer, which nobody here can launch. `data_in`: the regions in which lies
-    what the jobs read.
+    what the jobs read. `hazards`: what machines that we had have taught.
     """
     from cloudwhale.control.catalogue import catalogue
 
     known = catalogue(settings, now)
     limits = limits_of(settings)
-    offers = of_clouds(known.offers, settings.clouds)
+    offers = [hazards.told(one) for one in of_clouds(known.offers, settings.clouds)]
     kept = allowed(offers, limits)
     here = {offer.id for offer in kept.offers} if kept.counts else set[str]()
     barred = [offer for offer in offers if offer.id not in here] if kept.counts else []

@@ -90,6 +90,8 @@ class Rental(Value):
     """When its bill began."""
     ended_at: Instant | None = None
     """When the machine was gone, and its bill with it."""
+    interrupted_at: Instant | None = None
+    """When its provider took it, or said that it would, though nobody had asked; None: never."""
     taken: Offer | None = None
     """The offer as it was when it was taken."""
     jobs: dict[str, str] = {}

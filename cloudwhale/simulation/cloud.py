@@ -141,6 +141,9 @@ class SimulatedCloud:
     fate is drawn from the seed and the request, so it does not depend on what else was launched.
     """
 
+    makes: type[SimulatedMachine] = SimulatedMachine
+    """What its machines are: others where more goes wrong with them."""
+
     def __init__(
         self,
         shelves: Sequence[Shelf],
@@ -327,13 +330,9 @@ class SimulatedCloud:
             is_up_at = math.inf
         hazard = shelf.hazard_per_h if shelf.hazard_per_h is not None else shelf.offer.hazard_per_h
         lives_s = drawn.expovariate(hazard) * 3600.0 if hazard else math.inf
-        machine = SimulatedMachine(
-            request.node,
-            shelf.offer.facts,
-            self._objects,
-            self._programs,
-            replace(self.habits, door=door),
-        )
+        habits = replace(self.habits, door=door)
+        facts = shelf.offer.facts
+        machine = self.makes(request.node, facts, self._objects, self._programs, habits)
         return Hired(
             id=name, request=request, shelf=shelf, machine=machine,
             price_usd_h=price, launched_at=now, boots_at=is_up_at, taken_at=now + lives_s,

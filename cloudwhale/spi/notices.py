@@ -10,8 +10,10 @@ class Notice(Value):
     """The provider has told the machine that it goes, or may go."""
 
     goes_at: Instant | None
-    """When it goes; None: it may, nobody knows when."""
+    """When it goes, minutes or days ahead; None: it may, nobody knows when."""
     says: str
+    at_once: bool = False
+    """It goes already: there is no time to count on, whatever `goes_at` says."""
 
 
 class Notices(Protocol):
@@ -20,6 +22,9 @@ class Notices(Protocol):
     every_s: Seconds
     """How often it is worth asking."""
 
-    def look(self) -> Notice | None:
-        """Return the notice that was given, or None; also when nobody answers, within seconds."""
+    def look(self) -> tuple[Notice, ...]:
+        """Return what the provider says now, worst first; nothing within seconds if it is silent.
+
+        What it said before may be left out.
+        """
         ...

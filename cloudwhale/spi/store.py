@@ -103,6 +103,10 @@ class Store(Protocol):
         """
         ...
 
+    def past_rentals(self, limit: int = 500) -> Sequence[Rental]:
+        """Return the machines that are back, those that came back last first; costs no world."""
+        ...
+
     def events(self, subject: str, *, after: int = 0) -> Sequence[Told]:
         """Return what happened to a job, a node, a run or a rental, oldest first."""
         ...

@@ -62,3 +62,18 @@ def test_what_a_machine_tells_of_its_boot_is_kept_with_it_once(store: Store) -> 
     (ready,) = store.rentals("r")
     assert ready.boot == kept.boot, "who moves it on need not know; who is ready has booted"
     assert [told.event.kind for told in store.events("m-1")].count("boot-told") == 5
+
+
+def test_machines_that_are_back_are_told_newest_first_and_no_more_than_are_asked_for(
+    store: Store,
+) -> None:
+    store.append([e.RunOpened(at=0.0, run=a_run("r", budget=MicroUsd(100)))])
+    for name in ("m-1", "m-2", "m-3", "m-4"):
+        rented(store, rental(name, "r"))
+    assert store.past_rentals() == []
+    for name in ("m-2", "m-4", "m-1"):
+        back = rental(name, "r").but(state=RentalState.RETURNED, reserved=MicroUsd(0))
+        released = e.Released(at=2.0, payer="r", rental=name, amount=MicroUsd(5))
+        store.append([released, e.RentalChanged(at=2.0, rental=back)])
+    assert [one.id for one in store.past_rentals()] == ["m-1", "m-4", "m-2"]
+    assert [one.id for one in store.past_rentals(2)] == ["m-1", "m-4"]

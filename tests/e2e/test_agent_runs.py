@@ -80,7 +80,8 @@ def test_a_job_sees_its_environment_and_nothing_else_of_ours(agent: LiveAgent) -
     assert found["WANDB_MODE"] == "offline"
     assert (found["CLOUDWHALE_JOB_ID"], found["CLOUDWHALE_ATTEMPT"]) == ("job", "2")
     assert (found["CLOUDWHALE_NODE_RANK"], found["CLOUDWHALE_NUM_NODES"]) == ("0", "1")
-    assert found["CLOUDWHALE_RESUME"] == "0"
+    assert (found["CLOUDWHALE_RESUME"], found["CLOUDWHALE_RESTART_COUNT"]) == ("0", "1")
+    assert found["CLOUDWHALE_GRACE_SECONDS"] == "5"
     assert Path(found["CLOUDWHALE_CHECKPOINT_DIR"]) == folder.path / "checkpoints"
     assert (found["MASTER_ADDR"], found["MASTER_PORT"].isdecimal()) == ("127.0.0.1", True)
     named = {"CUDA_VISIBLE_DEVICES", "WANDB_MODE", "MASTER_ADDR", "MASTER_PORT"}

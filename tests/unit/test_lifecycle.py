@@ -8,7 +8,7 @@ from makers import a_job
 from stories import HERE, WHY, rented
 
 from cloudwhale.model import event as e
-from cloudwhale.model.job import ENDED, HOLDS_A_PLACE, Checkpoint, Job, JobState, Wish
+from cloudwhale.model.job import ENDED, HOLDS_A_PLACE, Checkpoint, Job, JobState, MemberEnd, Wish
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.rental import RentalState
 from cloudwhale.planning.lifecycle import RENTAL_TRANSITIONS, TRANSITIONS, apply, moved
@@ -52,6 +52,11 @@ EVENTS: Mapping[type[e.OfJob], Callable[[int], e.OfJob]] = {
     e.CheckpointSaved: lambda n: e.CheckpointSaved(
         at=NOW, job="j", attempt=n, checkpoint=a_checkpoint(n)
     ),
+    e.MemberStarted: lambda n: e.MemberStarted(at=NOW, job="j", attempt=n, rank=1),
+    e.MemberEnded: lambda n: e.MemberEnded(
+        at=NOW, job="j", attempt=n, rank=1, end=MemberEnd(how="exited", exit_code=0, at=NOW)
+    ),
+    e.SavesForgotten: lambda n: e.SavesForgotten(at=NOW, job="j", attempt=n, manifests=("m",)),
     e.Finished: lambda n: e.Finished(at=NOW, job="j", attempt=n),
     e.Failed: lambda n: e.Failed(at=NOW, job="j", attempt=n, exit_code=1, reason=WHY),
     e.Retried: lambda n: e.Retried(

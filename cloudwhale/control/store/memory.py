@@ -8,7 +8,7 @@ from cloudwhale.control.store.folding import Draft
 from cloudwhale.control.store.rounds import decision_of, jobs_of
 from cloudwhale.control.store.state import Archive, State, world_after
 from cloudwhale.control.store.subjects import subject
-from cloudwhale.model.event import Charged, Event
+from cloudwhale.model.event import Charged, Event, RentalChanged
 from cloudwhale.model.job import Job, JobState
 from cloudwhale.model.node import Node, NodeState
 from cloudwhale.model.plan import Decision, Round
@@ -153,6 +153,21 @@ class MemoryStore:
         if payer is None:
             return [rental for rental in known if rental.state is not RentalState.RETURNED]
         return [rental for rental in known if rental.payer == payer]
+
+    def past_rentals(self, limit: int = 500) -> Sequence[Rental]:
+        """See Store."""
+        back = [one for one in self._archive.rentals.values() if one.state is RentalState.RETURNED]
+        back.sort(key=lambda one: one.id)
+        back.sort(key=lambda one: self._changed_last(one.id), reverse=True)
+        return back[:limit]
+
+    def _changed_last(self, rental: str) -> int:
+        told = [
+            one.seq
+            for one in self._of_subject.get(rental, [])
+            if isinstance(one.event, RentalChanged)
+        ]
+        return max(told, default=0)
 
     def events(self, subject: str, *, after: int = 0) -> Sequence[Told]:
         """See Store."""

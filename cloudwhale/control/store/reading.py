@@ -159,6 +159,11 @@ _ACCOUNTS = select(t.accounts.c.body)
 _RENTALS = select(t.rentals.c.body)
 _OPEN_RENTALS = _RENTALS.where(t.rentals.c.state != RentalState.RETURNED.value)
 _RENTALS_OF = _RENTALS.where(t.rentals.c.payer == bindparam("payer"))
+_PAST_RENTALS = (
+    _RENTALS.where(t.rentals.c.state == RentalState.RETURNED.value)
+    .order_by(t.rentals.c.version.desc(), t.rentals.c.id)
+    .limit(bindparam("most"))
+)
 _SEALED = select(t.secrets.c.name, t.secrets.c.sealed).where(t.secrets.c.run == bindparam("run"))
 _READ_TO = select(t.positions.c.node, t.positions.c.number)
 
@@ -194,6 +199,12 @@ def rentals(connection: Connection, payer: str | None) -> Sequence[Rental]:
     else:
         rows = connection.execute(_RENTALS_OF, {"payer": payer})
     return sorted((read(Rental, text) for (text,) in rows), key=lambda rental: rental.id)
+
+
+def past_rentals(connection: Connection, limit: int) -> Sequence[Rental]:
+    """See Store."""
+    rows = connection.execute(_PAST_RENTALS, {"most": limit})
+    return [read(Rental, text) for (text,) in rows]
 
 
 def sealed(connection: Connection, run_id: str) -> Mapping[str, bytes]:

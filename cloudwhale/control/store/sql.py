@@ -222,6 +222,10 @@ class SqlStore:
         """See Store."""
         return self._ask(lambda connection: reading.rentals(connection, payer))
 
+    def past_rentals(self, limit: int = 500) -> Sequence[Rental]:
+        """See Store."""
+        return self._ask(lambda connection: reading.past_rentals(connection, limit))
+
     def events(self, subject: str, *, after: int = 0) -> Sequence[Told]:
         """See Store."""
         return self._ask(lambda connection: reading.events(connection, subject, after))
