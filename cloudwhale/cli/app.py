@@ -34,6 +34,7 @@ def whole_app() -> typer.Typer:
         commands_money,
         commands_nodes,
         commands_offers,
+        commands_rehearse,
         commands_sandbox,
         commands_service,
         commands_simulate,
@@ -45,6 +46,7 @@ def whole_app() -> typer.Typer:
     commands_views.add_to(app)
     commands_nodes.add_to(app)
     commands_offers.add_to(app)
+    commands_rehearse.add_to(app)
     commands_money.add_to(app)
     commands_leaks.add_to(app)
     commands_simulate.add_to(app)

@@ -1,7 +1,10 @@
 """What the shell offers after Tab: jobs, runs, projects; nothing rather than an error."""
 
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+import typer
 
 if TYPE_CHECKING:
     from cloudwhale.model.job import Job
@@ -37,6 +40,22 @@ def node_words(incomplete: str) -> list[tuple[str, str]]:
     except CloudwhaleError:
         return []
     return [(node.id, str(node.state)) for node in nodes if node.id.startswith(incomplete)]
+
+
+def names_in_file(ctx: "typer.Context", incomplete: str) -> list[str]:
+    """Return the names of the jobs in the file that was typed before, as far as it can be read."""
+    from cloudwhale.clock import SystemClock
+    from cloudwhale.control.intake import read_jobs
+    from cloudwhale.spi.errors import CloudwhaleError
+
+    typed = ctx.params.get("file")
+    try:
+        specs = read_jobs(Path(str(typed)), now=SystemClock().now()).specs if typed else ()
+    except CloudwhaleError:
+        return []
+    return [
+        name for name in dict.fromkeys(one.name for one in specs) if name.startswith(incomplete)
+    ]
 
 
 def policy_words(incomplete: str) -> list[str]:

@@ -10,6 +10,7 @@ from cloudwhale_providers.sandbox.endpoint.weather_values import (
     Capacity,
     Hang,
     Interruption,
+    Maintenance,
     MetadataFault,
     PriceFactor,
     Reap,
@@ -100,6 +101,26 @@ seed: 7
     )  # fmt: skip
 
 
+def test_whichever_machine_runs_is_interrupted_once_for_each_line(tmp_path: Path) -> None:
+    said = weather(
+        tmp_path,
+        """
+boot: 5s
+interrupt:
+  - {after: 10s, which: running}
+  - {at: 60s, which: running, notice: 0s}
+maintenance: {after: 20s, which: running, ahead: 10m, code: instance-stop}
+""",
+    )
+    assert said.interruptions == (
+        Interruption(age_s=15.0, once=True),
+        Interruption(at_s=60.0, once=True, notice_s=0.0),
+    )
+    assert said.maintenance == (
+        Maintenance(age_s=25.0, once=True, ahead_s=600.0, code="instance-stop"),
+    )
+
+
 def test_short_forms_mean_the_usual(tmp_path: Path) -> None:
     said = weather(tmp_path, "capacity: 0\nboot: hangs\ns3: slow\nprice: 1.5\nfail: 10s\n")
     assert said.capacity == (Capacity(ANY, 0),)
@@ -129,6 +150,10 @@ def test_short_forms_mean_the_usual(tmp_path: Path) -> None:
         ("interrupt: {after: 3s, at: 4s}\n", "1:12", "does not say when, or says it twice"),
         ("interrupt: {at: 4s, market: on-demand}\n", "1:29", "'on-demand' is not interrupted"),
         ("interrupt: {at: 4s, machine: 0}\n", "1:30", "'0' is not possible"),
+        ("interrupt: {at: 4s, which: all}\n", "1:28", "'all' is not possible\nWrite running"),
+        ("interrupt: {at: 4s, which: running, machine: 1}\n", "1:28", "say two things"),
+        ("maintenance: {at: 4s, code: instance-reboot}\n", "1:29", "Write instance-stop or"),
+        ("maintenance: 4s\n", "1:14", "is no table"),
         ("refuse: {type: g5.*}\n", "1:9", "names no error"),
         ("price: {from: 2m}\n", "1:8", "does not say by how much"),
         ("price: -2\n", "1:8", "is not possible"),

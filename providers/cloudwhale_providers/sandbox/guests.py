@@ -67,7 +67,8 @@ def _mailbox(user_data: str) -> str:
 
 
 def told_of(instance: Instance, now: Instant) -> dict[str, str]:
-    """Return what its metadata service says of its going: EC2 User Guide, spot interruptions."""
+    """Return what its metadata service says of its going: EC2 User Guide, spot interruptions
+    and scheduled events."""
     found: dict[str, str] = {}
     if instance.rebalance_at is not None and now >= instance.rebalance_at:
         found["events/recommendations/rebalance"] = json.dumps(
@@ -78,7 +79,18 @@ def told_of(instance: Instance, now: Instant) -> dict[str, str]:
         goes = _iso(instance.goes_at)
         found["spot/instance-action"] = json.dumps({"action": "terminate", "time": goes})
         found["spot/termination-time"] = goes
+    if instance.maintained_at is not None:
+        event = {
+            "NotBefore": _http(instance.maintained_at), "NotAfter": _http(instance.maintained_at),
+            "Code": instance.maintenance, "Description": "the weather asked for it",
+            "EventId": f"instance-event-{instance.id.removeprefix('i-')}", "State": "active",
+        }  # fmt: skip
+        found["events/maintenance/scheduled"] = json.dumps([event])
     return found
+
+
+def _http(at: Instant) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%d %b %Y %H:%M:%S GMT")
 
 
 def _iso(at: Instant) -> str:

@@ -17,6 +17,7 @@ from cloudwhale_providers.sandbox.endpoint.weather_values import (
     Capacity,
     Hang,
     Interruption,
+    Maintenance,
     MetadataFault,
     PriceFactor,
     Reap,
@@ -33,11 +34,15 @@ SLOW_MIB_S = 5.0
 """What `s3: slow` means."""
 MOST_BYTES = 1 << 20
 MARKETS = ("spot", "on-demand")
+MAINTENANCE = ("instance-stop", "instance-retirement")
+"""Scheduled events that end a machine here; one that is rebooted would not run its agent again."""
+RUNNING = "running"
 
 _OWNED: Mapping[str, bool] = {"none": False, "all": True, "yes": True, "no": False}
 _YES: Mapping[str, bool] = {"yes": True, "no": False, "true": True, "false": False}
 _WHICH = ("type", "zone", "market")
 _SPAN = ("from", "until")
+_WHEN = ("at", "after", *_WHICH, "machine", "which")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,24 +141,54 @@ def _interrupt(script: Script, spot: Spot) -> Script:
 def _one_interruption(spot: Spot, boot_s: Seconds) -> Interruption:
     if spot.is_plain:  # the first spot machine, so long after its boot
         return Interruption(age_s=boot_s + spot.seconds(), nth=1)
-    fields = spot.fields(("at", "after", *_WHICH, "machine", "notice", "rebalance"))
+    fields = spot.fields((*_WHEN, "notice", "rebalance"))
+    which = _which(fields, market="spot")
+    if not which.fits(which.type, which.zone, "spot"):
+        raise fields["market"].wrong("is not interrupted", "Only spot machines are.")
+    return Interruption(
+        **_when(spot, fields, boot_s),
+        which=which,
+        notice_s=_seconds(fields, "notice", NOTICE_S),
+        rebalance_s=_seconds(fields, "rebalance", 0.0),
+    )
+
+
+def _maintenance(script: Script, spot: Spot) -> Script:
+    boot_s = script.weather.boot_s
+    return _but(script, maintenance=spot.each(lambda one: _one_maintenance(one, boot_s)))
+
+
+def _one_maintenance(spot: Spot, boot_s: Seconds) -> Maintenance:
+    fields = spot.fields((*_WHEN, "ahead", "code"))
+    code = fields["code"].text if "code" in fields else Maintenance().code
+    if code not in MAINTENANCE:
+        raise fields["code"].wrong("is not possible", f"Write {' or '.join(MAINTENANCE)}.")
+    return Maintenance(
+        **_when(spot, fields, boot_s),
+        which=_which(fields),
+        ahead_s=_seconds(fields, "ahead", Maintenance().ahead_s),
+        code=code,
+    )
+
+
+def _when(spot: Spot, fields: Mapping[str, Spot], boot_s: Seconds) -> dict[str, Any]:
+    """Return when the cloud begins to end machines, and how many of them."""
     if ("at" in fields) == ("after" in fields):
         raise spot.wrong(
             "does not say when, or says it twice",
             "Write `after: 20s` (since the machine runs) or `at: 5m` (since the cloud does).",
         )
-    which = _which(fields, market="spot")
-    if not which.fits(which.type, which.zone, "spot"):
-        raise fields["market"].wrong("is not interrupted", "Only spot machines are.")
-    after, at = fields.get("after"), fields.get("at")
-    return Interruption(
-        at_s=None if at is None else at.seconds(),
-        age_s=None if after is None else boot_s + after.seconds(),
-        which=which,
-        nth=_nth(fields),
-        notice_s=_seconds(fields, "notice", NOTICE_S),
-        rebalance_s=_seconds(fields, "rebalance", 0.0),
-    )
+    after, at, only = fields.get("after"), fields.get("at"), fields.get("which")
+    if only is not None and only.text != RUNNING:
+        raise only.wrong("is not possible", f"Write {RUNNING}, or leave it out.")
+    if only is not None and "machine" in fields:
+        raise only.wrong("and `machine` say two things", "Remove one of them.")
+    return {
+        "at_s": None if at is None else at.seconds(),
+        "age_s": None if after is None else boot_s + after.seconds(),
+        "nth": _nth(fields),
+        "once": only is not None,
+    }
 
 
 def _fail(script: Script, spot: Spot) -> Script:
@@ -259,9 +294,9 @@ def _seed(script: Script, spot: Spot) -> Script:
 
 _KEYS: Mapping[str, Callable[[Script, Spot], Script]] = {
     "speed": _speed, "owned": _owned, "boot": _boot, "hang": _hang, "capacity": _capacity,
-    "refuse": _refuse, "interrupt": _interrupt, "fail": _fail, "price": _price, "s3": _s3,
-    "throttle": _throttle, "faults": _faults, "metadata": _metadata, "clock": _clock,
-    "quota": _quota, "unseen": _unseen, "account": _account, "seed": _seed,
+    "refuse": _refuse, "interrupt": _interrupt, "maintenance": _maintenance, "fail": _fail,
+    "price": _price, "s3": _s3, "throttle": _throttle, "faults": _faults, "metadata": _metadata,
+    "clock": _clock, "quota": _quota, "unseen": _unseen, "account": _account, "seed": _seed,
 }  # fmt: skip
 KEYS = tuple(_KEYS)
 """All that a script may say."""

@@ -10,22 +10,30 @@ from typing import Any, Literal
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale_providers.sandbox.endpoint import moto_machines
 from cloudwhale_providers.sandbox.endpoint.machines import Instance, State
-from cloudwhale_providers.sandbox.endpoint.weather_values import Interruption, Weather, Which
+from cloudwhale_providers.sandbox.endpoint.weather_values import (
+    Interruption,
+    Maintenance,
+    Weather,
+    Which,
+)
 
 USER = "Client.UserInitiatedShutdown"
 ITSELF = "Client.InstanceInitiatedShutdown"
 TAKEN = "Server.SpotInstanceTermination"
+SCHEDULED = "Server.ScheduledStop"
 SAYS = {
     USER: "User initiated shutdown",
     ITSELF: "Instance initiated shutdown",
     TAKEN: "Spot instance termination",
+    SCHEDULED: "Stopped due to a scheduled retirement",
 }
 """What EC2 writes behind the code: EC2 API Reference, StateReason."""
 INITIATED = {USER: "User initiated", ITSELF: "Instance initiated"}
 
 What = Literal[
-    "seen", "running", "rebalance", "notice", "taken", "reaped", "terminated", "forgotten"
-]
+    "seen", "running", "rebalance", "notice", "maintenance", "taken", "reaped", "terminated",
+    "forgotten",
+]  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -59,6 +67,8 @@ class Estate:
         self._turns = 0
         self._launches = 0
         self._met: dict[object, int] = {}
+        self._struck: set[object] = set()
+        """Rules that strike once, and have."""
         self.told: deque[tuple[Literal["started", "ended"], Instance]] = deque()
         """What whoever runs the machines has to hear of."""
 
@@ -99,8 +109,12 @@ class Estate:
             moto_machines.hide(record.made)
             self._plan(one.launched_at + weather.unseen_s, "seen", one.id)
         self._plan(one.launched_at + weather.boot_s, "running", one.id)
-        for rule in weather.interruptions:
-            self._plan_interruption(one, rule)
+        for number, rule in enumerate(weather.interruptions):
+            self._plan_interruption(one, rule, number)
+        for number, event in enumerate(weather.maintenance):
+            at = self._announced_at(one, event)
+            if at is not None:
+                self._plan(at, "maintenance", one.id, str(number))
         for reap in weather.reaps:
             if self._is_meant(reap, reap.which, reap.nth, one):
                 self._plan(one.launched_at + reap.age_s, "reaped", one.id, reap.code)
@@ -153,9 +167,14 @@ class Estate:
             self._advance_states(record, "running")
             self.told.append(("started", record.instance))
         elif what == "rebalance":
-            record.instance = replace(record.instance, rebalance_at=at)
+            if id(self._weather.interruptions[int(code)]) not in self._struck:
+                record.instance = replace(record.instance, rebalance_at=at)
         elif what == "notice":
-            self.interrupt(record, at, float(code))
+            rule = self._weather.interruptions[int(code)]
+            if self._strikes(rule, record):
+                self.interrupt(record, at, rule.notice_s)
+        elif what == "maintenance":
+            self._announce(record, self._weather.maintenance[int(code)], at)
         else:
             self.end(record, code or TAKEN, at)
 
@@ -172,17 +191,43 @@ class Estate:
         self._turns += 1
         heapq.heappush(self._due, (at, self._turns, what, machine, code))
 
-    def _plan_interruption(self, one: Instance, rule: Interruption) -> None:
-        if one.market != "spot" or not self._is_meant(rule, rule.which, rule.nth, one):
+    def _plan_interruption(self, one: Instance, rule: Interruption, number: int) -> None:
+        at = self._announced_at(one, rule) if one.market == "spot" else None
+        if at is None:
             return
-        at = one.launched_at + (rule.age_s or 0.0)
-        if rule.at_s is not None:
-            at = self._began_at + rule.at_s
-            if at < one.launched_at:
-                return
         if rule.rebalance_s:
-            self._plan(max(one.launched_at, at - rule.rebalance_s), "rebalance", one.id)
-        self._plan(at, "notice", one.id, repr(rule.notice_s))
+            before = max(one.launched_at, at - rule.rebalance_s)
+            self._plan(before, "rebalance", one.id, str(number))
+        self._plan(at, "notice", one.id, str(number))
+
+    def _announced_at(self, one: Instance, rule: Interruption | Maintenance) -> Instant | None:
+        """Return when a rule announces the end of an instance that is new; None: it never does."""
+        if not self._is_meant(rule, rule.which, rule.nth, one):
+            return None
+        if rule.at_s is None:
+            return one.launched_at + (rule.age_s or 0.0)
+        at = self._began_at + rule.at_s
+        if rule.once:
+            return max(at, one.launched_at + self._weather.boot_s)
+        return at if at >= one.launched_at else None
+
+    def _strikes(self, rule: Interruption | Maintenance, record: Record) -> bool:
+        """Say whether a rule meets an instance now; one that strikes once is used up with that."""
+        one = record.instance
+        if not rule.once:
+            return True
+        is_met = one.goes_at is not None or one.maintained_at is not None
+        if is_met or one.state != "running" or id(rule) in self._struck:
+            return False
+        self._struck.add(id(rule))
+        return True
+
+    def _announce(self, record: Record, event: Maintenance, at: Instant) -> None:
+        one = record.instance
+        if one.maintained_at is None and self._strikes(event, record):
+            ends_at = at + event.ahead_s
+            record.instance = replace(one, maintained_at=ends_at, maintenance=event.code)
+            self._plan(ends_at, "reaped", one.id, SCHEDULED)
 
     def _hangs(self, one: Instance) -> bool:
         found = [self._is_meant(rule, rule.which, rule.nth, one) for rule in self._weather.hangs]

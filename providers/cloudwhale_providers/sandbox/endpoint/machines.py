@@ -34,6 +34,10 @@ class Instance:
     """When its interruption was announced."""
     goes_at: Instant | None = None
     """When it is taken back; the metadata service says so from `noticed_at` on."""
+    maintained_at: Instant | None = None
+    """When the cloud ends it for maintenance, once that is announced."""
+    maintenance: str = ""
+    """What is announced, `instance-retirement`."""
     ended_at: Instant | None = None
     """When `shutting-down` began, and its bill ended."""
     reason: str = ""

@@ -80,6 +80,24 @@ class Interruption:
     notice_s: Seconds = NOTICE_S
     rebalance_s: Seconds = 0.0
     """How long before the notice a rebalance is recommended; 0: never."""
+    once: bool = False
+    """The first of them that comes to its age, and that no other rule has met, and then none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Maintenance:
+    """The cloud announces that it will stop or retire a machine, and does so."""
+
+    at_s: Seconds | None = None
+    """When it is announced, as of an interruption."""
+    age_s: Seconds | None = None
+    which: Which = ANY
+    nth: int | None = None
+    ahead_s: Seconds = 3600.0
+    """From the announcement to its end."""
+    code: str = "instance-retirement"
+    once: bool = False
+    """As of an interruption."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +150,7 @@ class Weather:
     refusals: tuple[Refusal, ...] = ()
     price_factors: tuple[PriceFactor, ...] = ()
     interruptions: tuple[Interruption, ...] = ()
+    maintenance: tuple[Maintenance, ...] = ()
     reaps: tuple[Reap, ...] = ()
     hangs: tuple[Hang, ...] = ()
     metadata_faults: tuple[MetadataFault, ...] = ()
