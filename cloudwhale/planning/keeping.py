@@ -253,6 +253,9 @@ class _Keeping:
             self.expected = coming
             return
         failed, late_at = booting.not_up(rental, self.now), booting.late_at(rental)
+        if rental.gang:
+            late_at = min(late_at, self._acts_at([]))
+            failed = failed or self._is_awaited_in_vain()
         if rental.boot.has_failed:
             yield from self._not_up(failed)
         elif not self.expected:
@@ -261,6 +264,14 @@ class _Keeping:
             yield from self._not_up(failed)
         else:
             self.look_again_at = late_at
+
+    def _is_awaited_in_vain(self) -> str:
+        """Say why a machine's gang gives up on it: the others' leases are all but over."""
+        mine = gang_machines.siblings(self.world, self.rental)
+        waiting = [one.id for one in mine if one.state is RentalState.READY]
+        if not waiting or self.now < self._acts_at([]):
+            return ""
+        return f"{', '.join(waiting)} of its gang have waited for it, and their leases end"
 
     def _not_up(self, says: str) -> Iterator[p.Step]:
         """Give a machine back that does not come up, and tell those who wait for no other."""
