@@ -49,16 +49,25 @@ def is_ready(world: World, rental: Rental) -> bool:
 
 
 def places(
-    jobs: Sequence[Job], machines: Sequence[tuple[Rental, Free]], seats: Seats
+    jobs: Sequence[Job],
+    machines: Sequence[tuple[Rental, Free]],
+    seats: Seats,
+    is_early: Callable[[Job], bool],
 ) -> Iterator[tuple[Job, Placement]]:
-    """Yield where gangs go that find room on all of some machines, first come, first served."""
-    left = list(machines)
+    """Yield where gangs go that find room on all of some machines, first come, first served.
+
+    Before its planned start none passes one that was to start earlier and has no room yet.
+    """
+    left, is_behind = list(machines), False
     for job in jobs:
+        if is_behind and is_early(job):
+            continue
         found = [seats(job, free, rental) for rental, free in left]
         members = [
             Member(node=place.node, devices=place.devices) for place in found if place is not None
         ]
         if len(members) < len(left):
+            is_behind = True
             continue
         yield (
             job,

@@ -128,10 +128,10 @@ def _gang_placed(ones: Sequence["_Keeping"]) -> Iterator[p.Place]:
     of = {one.rental.id: one for one in ones}
     ones = [of[rental.id] for rental in ranked]
     awaited = set.intersection(*({job.id for job in one.expected} for one in ones))
-    jobs = [job for job in first.expected if job.id in awaited and not first.is_held(job)]
+    jobs = [job for job in first.expected if job.id in awaited and not first.waits_otherwise(job)]
     machines = [(one.rental, free) for one in ones if (free := one.free()) is not None]
     if len(machines) == len(ones):
-        for job, place in gang_machines.places(jobs, machines, seated):
+        for job, place in gang_machines.places(jobs, machines, seated, first.is_early):
             yield _placed(job, place, first.rental)
 
 
@@ -328,7 +328,7 @@ class _Keeping:
             return
         is_empty, is_behind = not self.here, False
         for job in list(self.expected):
-            if is_behind and self._is_early(job):
+            if is_behind and self.is_early(job):
                 continue
             place = self._place(job, free, is_empty=is_empty)
             if isinstance(place, Placement):
@@ -336,7 +336,7 @@ class _Keeping:
                 free = free.less(job.wants, place)
                 yield _placed(job, place, self.rental)
             elif job in self.expected and job.id in self.rental.starts_at:
-                is_behind = is_behind or not self._waits_otherwise(job)
+                is_behind = is_behind or not self.waits_otherwise(job)
 
     def free(self) -> Free | None:
         """Return what is free on the machine; None when its agent is not there."""
@@ -344,27 +344,22 @@ class _Keeping:
             return None
         return free_capacity([self.node], self.here, self.world.sightings)[self.node.id]
 
-    def _is_early(self, job: Job) -> bool:
+    def is_early(self, job: Job) -> bool:
+        """Say whether a job is to start later, as it was planned; then it is looked at again."""
         starts_at = self.rental.starts_at.get(job.id)
         if starts_at is None or self.now >= starts_at:
             return False
         self.look_again_at = earliest(self.look_again_at, starts_at)
         return True
 
-    def _waits_otherwise(self, job: Job) -> bool:
+    def waits_otherwise(self, job: Job) -> bool:
         """Say whether a job waits for something else than room."""
         is_backing_off = job.not_before is not None and self.now < job.not_before
         return is_backing_off or any(other in self.world.jobs for other in job.after)
 
-    def is_held(self, job: Job) -> bool:
-        """Say whether a gang waits for something else than its machines, or for its turn."""
-        if not self._waits_otherwise(job):
-            return self._is_early(job)
-        return True
-
     def _place(self, job: Job, free: Free, *, is_empty: bool) -> Placement | None:
         """Return its place; None when it waits. Whom the machine no longer suits goes elsewhere."""
-        if self._waits_otherwise(job):
+        if self.waits_otherwise(job):
             if job.not_before is not None and self.now < job.not_before:
                 self.look_again_at = earliest(self.look_again_at, job.not_before)
             return None

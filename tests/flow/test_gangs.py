@@ -146,9 +146,7 @@ def test_one_lost_machine_takes_the_gang_back_to_what_all_have_saved(nodes: int,
     adds_up(stage)
 
 
-def test_machines_that_cannot_be_all_of_a_gang_go_back_and_another_offer_is_taken() -> (
-    None
-):
+def test_machines_that_cannot_be_all_of_a_gang_go_back_and_another_offer_is_taken() -> None:
     dear = micro_usd("9")
     few = Shelf(an_offer(), capacity=3)
     enough = Shelf(an_offer("dear", type="x1", price_usd_h=dear, cap_usd_h=dear))

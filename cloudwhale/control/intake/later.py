@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Sequence
 from cloudwhale.model.job import JobSpec, NotifyRule
 
 _LATER: tuple[tuple[str, Callable[[JobSpec], object], str], ...] = (
-    ("nodes", lambda spec: spec.nodes > 1, "gangs of several nodes"),
     ("notify", lambda spec: spec.notify != NotifyRule(), "telling people"),
 )
 
