@@ -148,13 +148,14 @@ def closed(attempt: Attempt, exit: ExitRecord, now: Instant, agent: str) -> Turn
     """End the attempt: nothing of it runs and nothing more is published."""
     how, says = exit.how, exit.says
     had_finished = exit.by_itself and exit.code == 0
+    asked = attempt.stopping is not None and attempt.stopping.wish.is_ordered
     if attempt.stopping is not None and not had_finished:
         how = attempt.stopping.wish.how
         says = "; ".join(part for part in (attempt.stopping.wish.why, exit.says) if part)
     report = AttemptEnded(
         at=now, agent=agent, job=attempt.order.job, attempt=attempt.order.attempt,
         how=how, exit_code=exit.code, says=says, ran_s=exit.ran_s,
-        unsaved_s=_unsaved_s(attempt, exit), peaks=attempt.peaks,
+        unsaved_s=_unsaved_s(attempt, exit), peaks=attempt.peaks, asked=asked and not had_finished,
     )  # fmt: skip
     words = "" if had_finished else saved_words(attempt, exit, report.unsaved_s, now)
     told = (_remark(attempt, Code.TAKEN_AWAY, words, now, agent),) if words else ()

@@ -247,13 +247,13 @@ def _stop_ordered(state: AgentState, order: StopOrder, now: Instant) -> Answer:
     key = (order.job, order.attempt)
     attempt = state.attempts.get(key)
     if attempt is not None:
-        wish = StopWish(order.signal, order.grace_s, "stopped as ordered")
+        wish = StopWish(order.signal, order.grace_s, seen.ORDERED)
         return turned(state, key, course.stopped(attempt, wish, now, state.agent))
     if order.attempt <= state.newest.get(order.job, 0):
         return state, (Repeat(key),)
     report = AttemptEnded(
         at=now, agent=state.agent, job=order.job, attempt=order.attempt,
-        how="stopped", exit_code=None, says="the attempt was never started here",
+        how="stopped", exit_code=None, says="the attempt was never started here", asked=True,
     )  # fmt: skip
     if not _is_a_name(order.job):
         return state, (Post(report),)

@@ -10,6 +10,9 @@ from cloudwhale.model.node import Device, Facts, Measured
 from cloudwhale.model.reason import Code
 from cloudwhale.model.units import GiB, Instant, Seconds
 
+ORDERED = "stopped as ordered"
+"""Why an attempt is stopped that its controller has asked to."""
+
 Key: TypeAlias = tuple[str, int]
 """A job's id and the number of the attempt."""
 
@@ -41,6 +44,11 @@ class StopWish:
     """When its stop began, because the machine is taken away; None: that is not why."""
     goes_at: Instant | None = None
     """When the machine goes, then."""
+
+    @property
+    def is_ordered(self) -> bool:
+        """Say whether the controller wants it, and not this machine by its own rules."""
+        return self.why == ORDERED
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ def gang_told(job: Job, rank: int, report: d.AttemptReport, now: Instant) -> Ite
                 at=now, job=job.id, attempt=job.attempt, checkpoint=report.checkpoint, rank=rank
             )
         case d.AttemptEnded() | d.OrderRefused() if known.end is None:
-            end = _end(job, rank, report, now)
+            end = _end(report, now)
             ended = e.MemberEnded(at=now, job=job.id, attempt=job.attempt, rank=rank, end=end)
             yield ended
             after = apply(job, ended)
@@ -42,15 +42,12 @@ def gang_told(job: Job, rank: int, report: d.AttemptReport, now: Instant) -> Ite
             return
 
 
-def _end(job: Job, rank: int, report: d.AttemptEnded | d.OrderRefused, now: Instant) -> MemberEnd:
-    at = ganging.stopped_at(job)
-    is_asked = ganging.is_breaking(job) or (at is not None and now >= at)
-    asked = job.ranks[rank].stop_posted or is_asked
+def _end(report: d.AttemptEnded | d.OrderRefused, now: Instant) -> MemberEnd:
     if isinstance(report, d.OrderRefused):
-        return MemberEnd(how="start-failed", says=report.says, at=now, asked=asked)
+        return MemberEnd(how="start-failed", says=report.says, at=now)
     return MemberEnd(
         how=report.how, exit_code=report.exit_code, says=report.says, at=now,
-        ran_s=report.ran_s, peaks=report.peaks, asked=asked,
+        ran_s=report.ran_s, peaks=report.peaks, asked=report.asked,
     )  # fmt: skip
 
 

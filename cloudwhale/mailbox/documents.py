@@ -190,6 +190,8 @@ class AttemptEnded(AttemptReport):
     kind: Literal["ended"] = "ended"
     how: Ending
     """`stopped`: it ended after a stop order, whatever its code."""
+    asked: bool = False
+    """Whether a stop order had come, and the machine did not stop it by its own rules."""
     exit_code: int | None
     """As a shell shows it: 128 + signal when killed; None when it never ran."""
     says: str = ""

@@ -289,7 +289,7 @@ class MemberEnd(Value):
     ran_s: Seconds | None = None
     peaks: Peaks = Peaks()
     asked: bool = False
-    """A stop order of ours was out before."""
+    """It was stopped because we wanted it to, not by its machine's own rules."""
 
     @property
     def is_well(self) -> bool:
