@@ -29,7 +29,7 @@ def headline(event: e.OfJob | e.Noted, place: Placement | None) -> str | None:
         case e.Failed() | e.Retried():
             return _ended_badly(event)
         case e.AttemptLost() | e.GaveWay() if event.reason.code in _OF_MACHINES:
-            return _OF_MACHINES[event.reason.code]
+            return _of_machine(event, place)
         case e.StopWished():
             alone = (Code.LEASE_ENDS, Code.BRINGS_HOME)
             is_for_others = event.wish == "give-way" and event.reason.code not in alone
@@ -60,6 +60,7 @@ _PLAIN: dict[type[e.OfJob], str] = {
 
 _OF_MACHINES: dict[Code, str] = {
     Code.MACHINE_GONE: "its machine is gone",
+    Code.TAKEN_AWAY: "has stopped as its machine is taken away, is queued again",
     Code.BRINGS_HOME: "has stopped to go on at home, is queued again",
     Code.LEASE_ENDS: "has stopped before its lease ended, is queued again",
 }
@@ -72,8 +73,15 @@ _NOTED: dict[Code, str] = {
     Code.IMAGE_PULLED: "its image was fetched",
     Code.INPUTS_FETCHED: "its inputs come",
     Code.OUTPUTS_DROPPED: "not all that it left was kept",
+    Code.TAKEN_AWAY: "what the notice was good for",
     Code.STALE_ATTEMPT: "an attempt that does not count any more reports",
 }
+
+
+def _of_machine(event: e.AttemptLost | e.GaveWay, place: Placement | None) -> str:
+    if isinstance(event, e.AttemptLost) and event.reason.code is Code.TAKEN_AWAY:
+        return f"its machine{f' {place.node}' if place else ''} is taken away"
+    return _OF_MACHINES[event.reason.code]
 
 
 def gave_way(job: Job) -> int:
