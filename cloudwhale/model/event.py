@@ -112,7 +112,7 @@ class CheckpointLate(OfAttempt):
 
 
 class AttemptLost(OfAttempt):
-    """The attempt's node fell silent; it may still run, so the next attempt waits."""
+    """The attempt's node fell silent or is taken away; it may run, so the next attempt waits."""
 
     kind: Literal["attempt-lost"] = "attempt-lost"
     reason: Reason
@@ -123,6 +123,8 @@ class Cleared(OfAttempt):
 
     kind: Literal["cleared"] = "cleared"
     lost_s: Seconds = 0.0
+    counts: bool = True
+    """Whether it counts against `retry.max`: nothing was saved since it began."""
 
 
 class Noted(Happened):
@@ -200,6 +202,8 @@ class Retried(OfAttempt, Leaves):
     reason: Reason
     not_before: Instant
     lost_s: Seconds = 0.0
+    counts: bool = True
+    """Whether it counts against `retry.max`; an interruption does not when something was saved."""
     grown: Resources | None = None
     """What its next attempt needs, when this one has outgrown what it had."""
 

@@ -83,6 +83,8 @@ class Clear(Wire):
     job: str
     attempt: int
     lost_s: Seconds = 0.0
+    counts: bool = True
+    """Whether it counts against `retry.max`: nothing was saved since it began."""
 
 
 class Late(Wire):

@@ -25,6 +25,7 @@ TRANSITIONS: dict[tuple[JobState, type[e.OfJob]], JobState] = {
     (STARTING, e.OrderPosted): STARTING,  # its order lies in the mailbox
     (STARTING, e.StopPosted): STARTING,  # the order to stop lies in the mailbox
     (STARTING, e.Unconfirmed): STARTING,  # its order is posted again
+    (STARTING, e.Waits): STARTING,  # what it is to be moved to has changed
     (STARTING, e.Started): RUNNING,  # the agent says so, nobody else
     (STARTING, e.CheckpointSaved): STARTING,  # it saves faster than its start is told
     (STARTING, e.Finished): COMPLETED,  # its start and end were told in one breath
@@ -34,7 +35,7 @@ TRANSITIONS: dict[tuple[JobState, type[e.OfJob]], JobState] = {
     (STARTING, e.Cancelled): CANCELLED,  # stopped before it ran
     (STARTING, e.Paused): PAUSED,  # stopped before it ran
     (STARTING, e.GaveWay): PENDING,  # stopped before it ran
-    (STARTING, e.AttemptLost): RECOVERING,  # its node fell silent
+    (STARTING, e.AttemptLost): RECOVERING,  # its node fell silent, or is taken away
     (STARTING, e.CancelAsked): STARTING,  # a stop order goes out
     (STARTING, e.PauseAsked): STARTING,  # a stop order goes out
     (STARTING, e.ResumeAsked): STARTING,  # too late to take a stop back: it pends again after
@@ -51,11 +52,12 @@ TRANSITIONS: dict[tuple[JobState, type[e.OfJob]], JobState] = {
     (RUNNING, e.Cancelled): CANCELLED,  # stopped, as somebody asked
     (RUNNING, e.Paused): PAUSED,  # stopped, as somebody asked
     (RUNNING, e.GaveWay): PENDING,  # stopped for a job of higher priority
-    (RUNNING, e.AttemptLost): RECOVERING,  # its node fell silent
+    (RUNNING, e.AttemptLost): RECOVERING,  # its node fell silent, or is taken away
     (RUNNING, e.CancelAsked): RUNNING,  # a stop order goes out
     (RUNNING, e.PauseAsked): RUNNING,  # a stop order goes out
     (RUNNING, e.ResumeAsked): RUNNING,  # too late to take a stop back: it pends again after
     (RUNNING, e.StopWished): RUNNING,  # a stop order goes out
+    (RUNNING, e.Waits): RUNNING,  # what it is to be moved to has changed
     (RECOVERING, e.OrderPosted): RECOVERING,  # noted late
     (RECOVERING, e.Parked): PARKED,  # its order could not be written; nothing has gone out
     (RECOVERING, e.StopPosted): RECOVERING,  # noted late
@@ -249,7 +251,7 @@ def _left(job: Job, event: e.OfJob, target: JobState) -> dict[str, object]:
         changes["not_before"] = event.not_before
     if isinstance(event, e.Retried) and event.grown is not None:
         changes["grown"], changes["grows"] = event.grown, job.grows + 1
-    elif isinstance(event, e.Retried | e.Cleared):
+    elif isinstance(event, e.Retried | e.Cleared) and event.counts:
         changes["retries"] = job.retries + 1
     if isinstance(event, e.Retried | e.Cleared | e.GaveWay):
         changes["interruptions"] = job.interruptions + 1

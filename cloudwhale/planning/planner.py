@@ -25,7 +25,7 @@ from cloudwhale.planning.stock import Stock
 from cloudwhale.planning.tendering import Rented, rentals
 from cloudwhale.spi.waiting import Quote
 
-TOLD_OF_ITS_LOSS = (Code.RECOVERING, Code.NODE_LOST, Code.MACHINE_GONE)
+PLACED = (Code.PLACED, Code.RESUMES, Code.AGED)
 
 # The numbers in the reason of a waiting job move with every job that ends. For the head of the
 # queue they are kept current; further back only a changed code is worth an event.
@@ -45,11 +45,14 @@ def _plan(world: World, policies: Policies) -> Plan:
     kept = keeping(world, durations, {*queue.doomed, *queue.expired})
     ready = tuple(job for job in queue.ready if job.id not in kept.expected)
     paid = kept.paid(world)
-    stock = None if policies.rent is None else _stock(world, ready, durations)
+    seeking = tuple(job for job in queue.seeking if job.id not in kept.expected)
+    stock = None if policies.rent is None else _stock(world, (*ready, *seeking), durations)
     quoted: Mapping[str, Quote] = {}
     if stock is not None:
-        quoted = quotes(paid, ready, durations, stock)
-    found = matched(at_home(world), ready, policies, quoted)
+        quoted = quotes(paid, (*ready, *seeking), durations, stock)
+    # Whoever still holds a place is asked about only where it could be rented for.
+    seeking = tuple(job for job in seeking if job.id in quoted)
+    found = matched(at_home(world), ready, policies, quoted, seeking)
     rented = Rented()
     joined: Sequence[p.Join] = ()
     if stock is not None:
@@ -75,7 +78,7 @@ def _plan(world: World, policies: Policies) -> Plan:
         *rented.steps,
         *_not_rented(found, rented),
     )
-    if not (found.refused or found.holds or found.leaving or found.waits):
+    if not (found.refused or found.holds or found.leaving or found.waits or seeking):
         home = brought_home(Homing(world, durations, policies.rules), steps)
         steps = steps if home is None else (*steps, home)
     return Plan.model_construct(
@@ -195,7 +198,8 @@ _RECOVERING = Reason(
 
 
 def _recovering_is_news(job: Job) -> bool:
-    return job.reason is None or job.reason.code not in TOLD_OF_ITS_LOSS
+    """Say whether a job was told nothing since its place that it has lost."""
+    return job.reason is None or job.reason.code in PLACED
 
 
 def _is_news(job: Job, reason: Reason, *, keep_numbers: bool) -> bool:
