@@ -111,6 +111,13 @@ class CheckpointLate(OfAttempt):
     reason: Reason
 
 
+class DeadlineMissed(OfJob):
+    """The job's deadline has passed while it has a place; it goes on."""
+
+    kind: Literal["deadline-missed"] = "deadline-missed"
+    reason: Reason
+
+
 class AttemptLost(OfAttempt):
     """The attempt's node fell silent or is taken away; it may run, so the next attempt waits."""
 
@@ -371,6 +378,7 @@ Event = Annotated[
     | GaveUp
     | StopWished
     | CheckpointLate
+    | DeadlineMissed
     | AttemptLost
     | Cleared
     | Noted

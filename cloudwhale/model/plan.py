@@ -96,6 +96,14 @@ class Late(Wire):
     reason: Reason
 
 
+class Missed(Wire):
+    """Report that a job's deadline has passed while it has a place."""
+
+    kind: Literal["missed"] = "missed"
+    job: str
+    reason: Reason
+
+
 class Explain(Wire):
     """The reason why the job waits has changed."""
 
@@ -237,6 +245,7 @@ Step = Annotated[
     | DeclareLost
     | Clear
     | Late
+    | Missed
     | Explain
     | WakeAgent
     | PostStart

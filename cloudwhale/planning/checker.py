@@ -9,6 +9,7 @@ from cloudwhale.model.node import Node
 from cloudwhale.model.world import World
 from cloudwhale.planning import (
     checker_company,
+    checker_deadlines,
     checker_homes,
     checker_money,
     checker_projects,
@@ -278,4 +279,5 @@ RULES: tuple[Rule, ...] = (
     *checker_projects.RULES,
     *checker_homes.RULES,
     *checker_company.RULES,
+    *checker_deadlines.RULES,
 )

@@ -25,6 +25,7 @@ TRANSITIONS: dict[tuple[JobState, type[e.OfJob]], JobState] = {
     (STARTING, e.OrderPosted): STARTING,  # its order lies in the mailbox
     (STARTING, e.StopPosted): STARTING,  # the order to stop lies in the mailbox
     (STARTING, e.Unconfirmed): STARTING,  # its order is posted again
+    (STARTING, e.DeadlineMissed): STARTING,  # it is late, and goes on
     (STARTING, e.Waits): STARTING,  # what it is to be moved to has changed
     (STARTING, e.Started): RUNNING,  # the agent says so, nobody else
     (STARTING, e.CheckpointSaved): STARTING,  # it saves faster than its start is told
@@ -43,6 +44,7 @@ TRANSITIONS: dict[tuple[JobState, type[e.OfJob]], JobState] = {
     (RUNNING, e.OrderPosted): RUNNING,  # the answer was faster than the note of the question
     (RUNNING, e.StopPosted): RUNNING,  # the order to stop lies in the mailbox
     (RUNNING, e.Unconfirmed): RUNNING,  # its order is posted again: the answer tells how it is
+    (RUNNING, e.DeadlineMissed): RUNNING,  # it is late, and goes on
     (RUNNING, e.Started): RUNNING,  # an agent that adopted it says so again
     (RUNNING, e.CheckpointSaved): RUNNING,  # the place to resume from moves on
     (RUNNING, e.CheckpointLate): RUNNING,  # it has saved nothing for twice its interval
@@ -62,6 +64,7 @@ TRANSITIONS: dict[tuple[JobState, type[e.OfJob]], JobState] = {
     (RECOVERING, e.Parked): PARKED,  # its order could not be written; nothing has gone out
     (RECOVERING, e.StopPosted): RECOVERING,  # noted late
     (RECOVERING, e.Unconfirmed): RECOVERING,  # its node is heard again, and is asked how it is
+    (RECOVERING, e.DeadlineMissed): RECOVERING,  # it is late, and goes on
     (RECOVERING, e.GaveUp): FAILED,  # the old attempt is out, and no retry is left or wanted
     (RECOVERING, e.Started): RUNNING,  # the node is back, and the attempt ran on
     (RECOVERING, e.CheckpointSaved): RECOVERING,  # published before the silence, read after
@@ -152,6 +155,9 @@ def _is_stale(job: Job, event: e.OfAttempt) -> bool:
     return event.attempt != job.attempt or job.state not in HOLDS_A_PLACE
 
 
+_SAID = {e.CheckpointLate: "late_said", e.DeadlineMissed: "deadline_said"}
+
+
 def _changes(job: Job, event: e.OfJob, target: JobState) -> dict[str, object]:
     """Return the fields, the state excluded, that an event replaces."""
     match event:
@@ -173,8 +179,8 @@ def _changes(job: Job, event: e.OfJob, target: JobState) -> dict[str, object]:
             }  # fmt: skip
         case e.CheckpointSaved():
             return {"checkpoint": _newer(job, event), "late_said": False}
-        case e.CheckpointLate():
-            return {"late_said": True}
+        case e.CheckpointLate() | e.DeadlineMissed():
+            return {_SAID[type(event)]: True}
         case e.Waits() | e.AttemptLost():
             return {"reason": event.reason}
         case e.Held():

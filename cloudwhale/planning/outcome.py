@@ -9,6 +9,9 @@ from cloudwhale.model.units import GiB, Instant, Seconds
 from cloudwhale.planning.growth import GROWS_MOST, OF_MEMORY, Grown, growth
 from cloudwhale.planning.next_machines import OF_MACHINES, has_saved
 
+GOES_ON = (Code.LEASE_ENDS, Code.BRINGS_HOME, Code.SWITCHES)
+"""Why a job may be stopped for its own sake; else it gives way to others."""
+
 
 @dataclass(frozen=True, slots=True)
 class End:
@@ -100,7 +103,7 @@ def _meaning(job: Job, end: End, at: Instant) -> e.Leaves:
         return _taken(job, end, at)
     if job.wish is Wish.GIVE_WAY and not end.is_taken:
         reason = Reason(code=Code.PREEMPTED, says="gave way", change="room for it becomes free")
-        if job.reason is not None and job.reason.code in (Code.LEASE_ENDS, Code.BRINGS_HOME):
+        if job.reason is not None and job.reason.code in GOES_ON:
             reason = job.reason
         return e.GaveWay(
             at=at, job=job.id, attempt=end.attempt, reason=reason, lost_s=end.unsaved_s

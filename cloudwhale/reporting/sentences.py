@@ -31,7 +31,7 @@ def headline(event: e.OfJob | e.Noted, place: Placement | None) -> str | None:
         case e.AttemptLost() | e.GaveWay() if event.reason.code in _OF_MACHINES:
             return _of_machine(event, place)
         case e.StopWished():
-            alone = (Code.LEASE_ENDS, Code.BRINGS_HOME)
+            alone = (Code.LEASE_ENDS, Code.BRINGS_HOME, Code.SWITCHES)
             is_for_others = event.wish == "give-way" and event.reason.code not in alone
             what = "gives way" if is_for_others else "is asked to stop"
             return f"{what}{f' on {where(place)}' if place else ''}"
@@ -50,6 +50,7 @@ _PLAIN: dict[type[e.OfJob], str] = {
     e.Parked: "parked until a person acts",
     e.GaveUp: "failed, it can never run",
     e.CheckpointLate: "saves later than it asked for",
+    e.DeadlineMissed: "is not done by its deadline",
     e.AttemptLost: "its node fell silent",
     e.Unconfirmed: "its agent is asked how it is: nobody can say whether its order was obeyed",
     e.Cleared: "the lost attempt is out, it can start again",
@@ -62,6 +63,7 @@ _OF_MACHINES: dict[Code, str] = {
     Code.MACHINE_GONE: "its machine is gone",
     Code.TAKEN_AWAY: "has stopped as its machine is taken away, is queued again",
     Code.BRINGS_HOME: "has stopped to go on at home, is queued again",
+    Code.SWITCHES: "has stopped to go on on on-demand, is queued again",
     Code.LEASE_ENDS: "has stopped before its lease ended, is queued again",
 }
 
