@@ -181,6 +181,18 @@ def warn(stage: Stage, name: str, goes_at: Instant | None) -> None:
         one.taken_at = goes_at
 
 
+def nothing_overlaps(stage: Stage) -> None:
+    """Check the books of all machines: no attempt began before those of the job before it ended."""
+    machines = [*stage.scenery.machines, *cloud_of(stage).machines_ever]
+    begun = [one for machine in machines for one in machine.begun]
+    assert len({one.key for one in begun}) == len(begun), "an attempt began twice"
+    for machine in machines:
+        for (job, attempt), folder in machine.disk.folders.items():
+            later = [one for one in begun if one.key[0] == job and one.key[1] > attempt]
+            if folder.process is not None:
+                assert all(one.at >= folder.process.ends_at for one in later), (job, attempt)
+
+
 # -- deaths, and what is left over -----------------------------------------------------------
 
 CALLS = ("create", "schedule", "move", "terminate", "delete", "sweep")
