@@ -1,4 +1,4 @@
-"""Machines that are taken away or lost: the next is on its way at once, and starts nothing early."""
+"""Machines that are taken away or lost: the next comes at once, and starts nothing early."""
 
 from collections.abc import Callable
 from typing import Any
