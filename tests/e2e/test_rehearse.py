@@ -44,7 +44,7 @@ def left_behind(shell: Shell) -> list[str]:
     return trials + [str(each.cmdline()) for each in shell.processes()]
 
 
-@pytest.mark.parametrize("kind", ["good", "constant", "silent", "epochs", "session", "old-names"])
+@pytest.mark.parametrize("kind", ["good", "silent", "old-names"])
 def test_a_job_that_resumes_is_told_so(shell: Shell, kind: str) -> None:
     code, found = rehearsed(shell, kind)
     assert (code, found["verdict"]) == (0, "resumes"), found
