@@ -133,6 +133,16 @@ def test_a_job_of_constant_names_is_told_by_what_lies_in_its_files() -> None:
     assert judged(seen(first, again_act, saved_at=29.5)).verdict is Verdict.RESTARTS
 
 
+def test_a_number_in_a_file_of_a_folder_is_called_as_it_is_there() -> None:
+    at = {"trainer_state.json:log.global_step": 300.0}
+    first = an_act([], ended_at=30.0, saves=(Save("checkpoint", 29.5, 1, "", at),))
+    on = {"trainer_state.json:log.global_step": 350.0}
+    second = an_act([], 100.0, ended_at=106.0, saves=(Save("checkpoint", 105.0, 1, "", on),))
+    found = judged(seen(first, second, saved_at=29.5))
+    assert found.verdict is Verdict.RESUMES
+    assert "global_step inside its checkpoint" in found.says
+
+
 def test_a_constant_name_with_a_number_in_it_counts_nothing() -> None:
     first = an_act([], saves=(a_save("model-v1.pt", 1.0), a_save("model-v1.pt", 1.5)))
     second = an_act([], 100.0, saves=(a_save("model-v1.pt", 101.0),))
