@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from makers import a_job, wants
 from staging import CHOSEN, FACTS, RULES, ControllerDied, Fuse, MortalMachine, program_of
 
+from cloudwhale.agent.seen import Warned
 from cloudwhale.control.controller import Chosen
 from cloudwhale.control.effects import Effect, InlineEffects
 from cloudwhale.control.store.memory import MemoryStore
@@ -22,6 +23,7 @@ from cloudwhale.model.world import Account
 from cloudwhale.planning.planner import Policies
 from cloudwhale.simulation.clock import SteppedClock
 from cloudwhale.simulation.cloud import Shelf, SimulatedCloud
+from cloudwhale.simulation.machines import SimulatedMachine
 from cloudwhale.simulation.stage import Scenery, Stage
 from cloudwhale.spi.provider import LaunchRequest, Leftover
 from cloudwhale.spi.store import Store
@@ -151,6 +153,44 @@ def adds_up(stage: Stage) -> None:
     assert account.spent <= (account.limit or 0)
     for story in rentals_of(stage).values():
         assert story[-1].state is RentalState.RETURNED
+
+
+# -- notices ---------------------------------------------------------------------------------
+
+
+class WarnedMachine(SimulatedMachine):
+    """A machine that its provider tells when it is taken."""
+
+    def told(self, goes_at: Instant | None, now: Instant) -> None:
+        """Hear that it goes then; None: that it may."""
+        self._see(Warned(goes_at, "terminate at 12:00"), now)
+
+
+class WarningCloud(SimulatedCloud):
+    """A cloud whose machines can be warned."""
+
+    makes = WarnedMachine
+
+
+def warn(stage: Stage, name: str, goes_at: Instant | None) -> None:
+    """Let a machine's provider warn it, and take it then."""
+    one = cloud_of(stage).hired[name]
+    assert isinstance(one.machine, WarnedMachine)
+    one.machine.told(goes_at, stage.machine_time)
+    if goes_at is not None:
+        one.taken_at = goes_at
+
+
+def nothing_overlaps(stage: Stage) -> None:
+    """Check the books of all machines: no attempt began before those of the job before it ended."""
+    machines = [*stage.scenery.machines, *cloud_of(stage).machines_ever]
+    begun = [one for machine in machines for one in machine.begun]
+    assert len({one.key for one in begun}) == len(begun), "an attempt began twice"
+    for machine in machines:
+        for (job, attempt), folder in machine.disk.folders.items():
+            later = [one for one in begun if one.key[0] == job and one.key[1] > attempt]
+            if folder.process is not None:
+                assert all(one.at >= folder.process.ends_at for one in later), (job, attempt)
 
 
 # -- deaths, and what is left over -----------------------------------------------------------

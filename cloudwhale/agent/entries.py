@@ -2,8 +2,9 @@
 
 import hashlib
 import os
+import re
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,7 +14,9 @@ from cloudwhale.model.units import Instant, Seconds
 STILL_S: Seconds = 5.0  # unchanged for so long, by the real clock, is whole
 SMALL_BYTES = 4096  # a file like `latest`, which only points to a checkpoint, is smaller than this
 DEEPEST = 100  # folders within folders: what walks a deeper one would not come back
-COMPLETE_MARKS = (".complete", ".metadata")  # the latter is torch's, written last by rank 0
+COMPLETE_MARKS = (".complete", ".metadata", "commit_success.txt")
+"""The last two are torch's, written last by rank 0, and Orbax's where it does not rename."""
+SHARD = re.compile(r"__(\d+)_\d+\.distcp")  # torch's: which rank has written it
 INCOMPLETE_MARK = "checkpoint-is-incomplete.txt"  # transformers' Trainer
 DRAFT_BEGINNINGS = (".", "tmp-")
 DRAFT_ENDINGS = (".tmp", ".partial")
@@ -175,16 +178,25 @@ def _entry(one: os.DirEntry[str], named_ns: int) -> Entry | None:
         return None
     written_ns = max(file.changed_ns for file in files)
     names = {file.path.rsplit("/", 1)[-1] for file in files}
-    parts = any(name.endswith(".distcp") for name in names)  # torch's, whole with .metadata only
     return Entry(
         name=one.name,
         inode=own.st_ino,
         files=files,
         saved_at=told(written_ns / 1e9),
         marked=not names.isdisjoint(COMPLETE_MARKS),
-        incomplete=INCOMPLETE_MARK in names or (parts and ".metadata" not in names),
+        incomplete=INCOMPLETE_MARK in names or _lacks_metadata(names),
         moved_in=_is_moved_in(written_ns, own.st_ctime_ns, named_ns),
     )
+
+
+def _lacks_metadata(names: Set[str]) -> bool:
+    """Say whether torch's shards lie there without what makes them whole: the coordinator's
+    metadata, or, where ranks save without speaking to each other, that of each rank."""
+    if ".metadata" in names:
+        return False
+    ranks = [match[1] for name in names if (match := SHARD.fullmatch(name))]
+    others = any(name.endswith(".distcp") for name in names) and not ranks
+    return others or any(f"__{rank}.metadata" not in names for rank in ranks)
 
 
 def _is_moved_in(written_ns: int, changed_ns: int, named_ns: int) -> bool:

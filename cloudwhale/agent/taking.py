@@ -27,12 +27,13 @@ TAKES_IT = "the provider takes this machine away"
 def warned(state: AgentState, event: Warned, now: Instant) -> Answer:
     """Tell what the provider says; the sooner of two ends counts, and `due` sees to it."""
     goes_at = now if event.at_once else event.goes_at
-    told = d.Warned(at=now, agent=state.agent, goes_at=goes_at, says=event.says)
     known = math.inf if state.goes_at is None else state.goes_at
     if goes_at is not None and goes_at < known:
         state = replace(state, goes_at=goes_at, goes_why=event.says)
         if now >= _near_at(state):
             state = replace(state, goes_since=now)
+    stops = state.goes_since is not None
+    told = d.Warned(at=now, agent=state.agent, goes_at=goes_at, stops=stops, says=event.says)
     return state, (Post(told),)
 
 

@@ -80,6 +80,11 @@ class Reads:
         """Say whether this host tells."""
         return self._inotify is not None
 
+    @property
+    def watched(self) -> frozenset[Path]:
+        """The folders that it hears of."""
+        return frozenset(self._marks.values())
+
     def start(self) -> None:
         """Begin, before the attempt does."""
         if self._inotify is not None:

@@ -30,8 +30,8 @@ def numbers_in(path: Path) -> Mapping[str, float]:
         found = dict(_first(_of_file(path)))
     except (OSError, ValueError, KeyError, IndexError, EOFError, zipfile.BadZipFile, struct.error):
         return _NOTHING
-    except (AttributeError, RecursionError, NotImplementedError, RuntimeError):
-        return _NOTHING  # no pickle, or a zip archive of a kind that cannot be read here
+    except (AttributeError, RuntimeError):
+        return _NOTHING  # no pickle, one nested too deep, or a zip archive of an unknown kind
     return found
 
 

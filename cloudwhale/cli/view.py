@@ -96,6 +96,7 @@ _WITH_REASON = (
     e.GaveUp,
     e.StopWished,
     e.CheckpointLate,
+    e.DeadlineMissed,
     e.AttemptLost,
 )
 

@@ -160,11 +160,15 @@ class Controller:
         self._save()
         world = self._store.world(now)
         reading = Reading(world, now, self._dealings.was_rented)
-        hired = Hired(world, now)
+        hired = Hired(world, now, reading.jobs)
         for result in self._effects.done(now):
-            self._unsaved += self._dealings.heard(result, hired, now)
+            dealt = list(self._dealings.heard(result, hired, now))
+            reading.learn(dealt)
+            self._unsaved += dealt
             self._unsaved += self._came(result, world, reading, now)
-            self._unsaved += self._dealings.warned(reading.warned, hired)
+            warned = list(self._dealings.warned(reading.warned, hired, now))
+            reading.learn(warned)
+            self._unsaved += warned
         self._rise_above(reading.fence, now)
         self._save()
         known = self._store.world(now)  # with all that was just read

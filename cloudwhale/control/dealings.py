@@ -45,6 +45,8 @@ class Dealings:
         self._story = story
         self._tries: dict[str, tuple[int, Instant]] = {}
         """How often the end of each machine has failed in a row, and since when."""
+        self._unknown: set[str] = set()
+        """Machines that nobody rents and that are taken away, as was told."""
         self._doubted: set[str] = set()
         """Rentals whose machine may have been made: nobody has heard what came of a launch."""
         self._has_begun = False
@@ -126,10 +128,23 @@ class Dealings:
             return ()
         return hired.stuck(name, error, Tried(times + 1, now - since))
 
-    def warned(self, notices: list[Notice], hired: Hired) -> Iterator[e.Event]:
+    def warned(self, notices: list[Notice], hired: Hired, now: Instant) -> Iterator[e.Event]:
         """Yield what notices change that machines were given; takes them out of the list."""
         while notices:
-            yield from hired.warned(notices.pop(0))
+            notice = notices.pop(0)
+            if hired.rents(notice.node):
+                yield from hired.warned(notice)
+            elif self._is_news(notice.node):
+                yield _unknown(notice, now)
+
+    def _is_news(self, node: str) -> bool:
+        """Say whether nobody was told yet that a machine which we do not rent is taken away."""
+        told = (one.event for one in self._story(node))
+        noted = (one for one in told if isinstance(one, e.Noted))
+        if node in self._unknown or any(one.reason.code is Code.TAKEN_AWAY for one in noted):
+            return False
+        self._unknown.add(node)
+        return True
 
     # -- what was decided ----------------------------------------------------------------------
 
@@ -212,7 +227,14 @@ def _waiting(made: p.Plan, world: World) -> list[str]:
     moved = {step.job for step in made.steps if isinstance(step, p.Place | p.Park | p.GiveUp)}
     moved |= {step.job for step in made.steps if isinstance(step, p.Drop)}
     jobs = world.jobs.values()
-    return [one.id for one in jobs if one.state is JobState.PENDING and one.id not in moved]
+    waits = (JobState.PENDING, JobState.RECOVERING)
+    return [one.id for one in jobs if one.state in waits and one.id not in moved]
+
+
+def _unknown(notice: Notice, now: Instant) -> e.Noted:
+    says = f"{notice.node} says that it is taken away, and nobody rents it here: {notice.says}"
+    reason = Reason(code=Code.TAKEN_AWAY, says=says)
+    return e.Noted(at=now, subject=notice.node, reason=reason)
 
 
 def _told_of(refused: Refusal, now: Instant) -> e.Noted:

@@ -1,6 +1,7 @@
 """What one rank of a gang has said, as events; and what comes of it once all have said it."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import cast
 
 from cloudwhale.mailbox import documents as d
@@ -13,10 +14,13 @@ from cloudwhale.planning.lifecycle import apply
 from cloudwhale.planning.outcome import End, meaning
 
 
-def gang_told(job: Job, rank: int, report: d.AttemptReport, now: Instant) -> Iterator[e.Event]:
+def gang_told(
+    job: Job, rank: int, report: d.AttemptReport, now: Instant, *, is_taken: bool
+) -> Iterator[e.Event]:
     """Yield the events that the report of one rank of a gang leads to; none if it was told before.
 
-    The gang has started when all have, and ends when all have ended.
+    The gang has started when all have, and ends when all have ended. `is_taken`: whether one of its
+    machines is taken away by its provider.
     """
     known = job.ranks[rank]
     match report:
@@ -37,7 +41,7 @@ def gang_told(job: Job, rank: int, report: d.AttemptReport, now: Instant) -> Ite
             yield ended
             after = apply(job, ended)
             if ganging.have_ended(after):
-                yield _meaning(after, now)
+                yield _meaning(after, now, is_taken=is_taken)
         case _:
             return
 
@@ -51,10 +55,10 @@ def _end(report: d.AttemptEnded | d.OrderRefused, now: Instant) -> MemberEnd:
     )  # fmt: skip
 
 
-def _meaning(job: Job, now: Instant) -> e.Event:
+def _meaning(job: Job, now: Instant, *, is_taken: bool) -> e.Event:
     """Return what it means that all ranks have ended."""
-    end = ganging.end_of(job)
-    if job.wish is None and end.how == "stopped":
+    end = replace(ganging.end_of(job), is_taken=is_taken)
+    if job.wish is None and end.how == "stopped" and not is_taken:
         return landed(job, end, now)
     return cast(e.Event, meaning(job, end, now))
 

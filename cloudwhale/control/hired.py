@@ -1,6 +1,6 @@
 """What providers say of rented machines, as events: launched, refused, extended, gone."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -8,7 +8,7 @@ from cloudwhale.clock import iso
 from cloudwhale.control.hiring import EXTEND, LAUNCH, Ended, Extended, Launched, LeaseTold
 from cloudwhale.control.reports import Notice
 from cloudwhale.model import event as e
-from cloudwhale.model.job import JobState
+from cloudwhale.model.job import Job, JobState
 from cloudwhale.model.node import Node, NodeState
 from cloudwhale.model.plan import Plan
 from cloudwhale.model.reason import Code, Reason
@@ -28,6 +28,7 @@ Answer: TypeAlias = Launched | Extended | Ended | LeaseTold
 
 GOES_BACK = (RentalState.DRAINING, RentalState.NEEDS_ATTENTION)
 OTHERS = "another offer is taken; this one is asked for again later"
+GOES_ON = "its attempt there has ended, or the machine is gone: then it goes on elsewhere"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +45,10 @@ class Hired:
     An answer that comes too late changes nothing.
     """
 
-    def __init__(self, world: World, now: Instant) -> None:
+    def __init__(self, world: World, now: Instant, jobs: Mapping[str, Job] | None = None) -> None:
+        """`jobs`: as they are now, also after what agents say of them; None: as in the world."""
         self._rentals = dict(world.rentals)
-        self._jobs = world.jobs
+        self._jobs = world.jobs if jobs is None else jobs
         self._nodes = frozenset(world.nodes)
         """Of a launch whose answer was lost the agent may have joined before."""
         self._now = now
@@ -95,6 +97,10 @@ class Hired:
             found = _extended(rental, answer, self._now)
         return self._remembered(found)
 
+    def rents(self, node: str) -> bool:
+        """Say whether a node is a machine that is rented, and not paid for yet."""
+        return any(one.node == node for one in self._rentals.values())
+
     def warned(self, notice: Notice) -> tuple[e.Event, ...]:
         """Return what it changes that a machine was told by its provider that it will go.
 
@@ -110,7 +116,9 @@ class Hired:
             return ()
         left_s = max(0.0, notice.goes_at - self._now)
         says = f"{rental.id} is taken away by its provider in {left_s:.0f} s: {notice.says}"
-        return self._remembered(_warned(rental, says, self._now))
+        if not notice.stops:  # it works on for now, and its agent says it again in time
+            return (_noted(rental, says, self._now, Code.TAKEN_AWAY),)
+        return self._remembered(self._taken(rental, says))
 
     def stuck(self, name: str, error: CloudwhaleError, tried: Tried) -> tuple[e.Event, ...]:
         """Return that a machine's end keeps failing: its money stays set aside, a person must look.
@@ -138,7 +146,7 @@ class Hired:
         """Yield to those who wait for a machine that it does not come."""
         for name in rental.jobs:
             job = self._jobs.get(name)
-            if job is not None and job.state is JobState.PENDING:
+            if job is not None and job.state in (JobState.PENDING, JobState.RECOVERING):
                 yield e.Waits(at=self._now, job=name, reason=reason)
 
     def seen(self, provider: str, machines: Iterable[Machine]) -> tuple[e.Event, ...]:
@@ -148,9 +156,38 @@ class Hired:
         for name, rental in sorted(self._rentals.items()):
             is_theirs = rental.taken is not None and rental.taken.provider == provider
             if is_theirs and rental.ended_at is None:
-                found = list(_listed(rental, listed.get(name), self._now))
+                found = list(self._listed(rental, listed.get(name)))
                 events += [*found, *self._told_of_end(rental, found)]
         return self._remembered(events)
+
+    def _listed(self, rental: Rental, machine: Machine | None) -> Iterable[e.Event]:
+        is_taken = machine is not None and machine.state == "stopping"
+        if machine is None or not is_taken or rental.state is not RentalState.READY:
+            return _listed(rental, machine, self._now)
+        why = f": {machine.says}" if machine.says else ""
+        says = f"{rental.id} is taken away by its provider{why}"
+        return self._taken(rental, says, is_heard=False)
+
+    def _taken(self, rental: Rental, says: str, *, is_heard: bool = True) -> Iterator[e.Event]:
+        """Yield that a provider takes a machine: nothing starts there, and its attempts recover.
+
+        What runs there is landed by its agent, or is asked to stop where nobody knows whether that
+        has heard of it.
+        """
+        now = self._now
+        yield _noted(rental, says, now, Code.TAKEN_AWAY)
+        going = rental.but(state=RentalState.DRAINING, interrupted_at=now)
+        yield e.RentalChanged(at=now, rental=going)
+        if rental.node is None:
+            return
+        yield e.NodeDrained(at=now, node=rental.node)
+        reason = Reason(code=Code.TAKEN_AWAY, says=says, change=GOES_ON)
+        for job in _live_on(rental.node, self._jobs.values()):
+            if not is_heard and job.wish is None:
+                yield e.StopWished(
+                    at=now, job=job.id, attempt=job.attempt, wish="give-way", reason=reason
+                )
+            yield e.AttemptLost(at=now, job=job.id, attempt=job.attempt, reason=reason)
 
     def _told_of_end(self, rental: Rental, found: Iterable[e.Event]) -> Iterator[e.Event]:
         """Yield to those who wait for a machine that boots that it has ended instead."""
@@ -189,14 +226,15 @@ def _listed(rental: Rental, machine: Machine | None, now: Instant) -> Iterable[e
         return _launched(rental, machine, now)
     if machine.state == "gone":
         return _gone(rental, _billed_to(machine, now), now, machine.says)
-    if machine.state == "stopping" and rental.state is RentalState.READY:
-        return _warned(rental, _taken(rental, machine), now)
     return ()
 
 
-def _taken(rental: Rental, machine: Machine) -> str:
-    why = f": {machine.says}" if machine.says else ""
-    return f"{rental.id} is taken away by its provider{why}"
+def _live_on(node: str, jobs: Iterable[Job]) -> Iterator[Job]:
+    """Yield the jobs whose attempt is on a node, and not known to be lost."""
+    for job in jobs:
+        is_there = job.placement is not None and node in job.placement.nodes
+        if is_there and job.state in (JobState.STARTING, JobState.RUNNING):
+            yield job
 
 
 def _at_the_latest(rental: Rental) -> str:
@@ -270,15 +308,6 @@ def _lease_told(rental: Rental, told: Lease, now: Instant) -> Iterator[e.Event]:
         if lease.number == told.number:
             lease = lease.but(watched_until=told.watched_until)
         yield e.RentalChanged(at=now, rental=rental.but(told=told, lease=lease))
-
-
-def _warned(rental: Rental, says: str, now: Instant) -> Iterator[e.Event]:
-    """Its provider takes it away: what runs there is landed, and nothing starts there."""
-    yield _noted(rental, says, now, Code.TAKEN_AWAY)
-    going = rental.but(state=RentalState.DRAINING, interrupted_at=now)
-    yield e.RentalChanged(at=now, rental=going)
-    if rental.node is not None:
-        yield e.NodeDrained(at=now, node=rental.node)
 
 
 def _gone(rental: Rental, at: Instant, now: Instant, says: str = "") -> Iterator[e.Event]:

@@ -94,5 +94,5 @@ def awaited(world: World) -> frozenset[str]:
     nodes = {one.id for one in world.rentals.values() if one.state in booting}
     for job in world.jobs.values():
         if job.state is JobState.STARTING and job.placement is not None:
-            nodes.add(job.placement.node)
+            nodes.update(job.placement.nodes)
     return frozenset(nodes)

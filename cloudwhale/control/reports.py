@@ -1,6 +1,6 @@
 """Turns what an agent said into events, with the job as it is known now."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import cast
 
@@ -34,6 +34,8 @@ class Notice:
     node: str
     goes_at: Instant | None
     says: str
+    stops: bool = True
+    """Whether its jobs stop for that now; False: it goes in hours or days, and is told again."""
 
 
 class Reading:
@@ -50,6 +52,10 @@ class Reading:
             rental.node for rental in world.rentals.values() if rental.ended_at is not None
         }
         """Rented machines that are no more: what they said last brings none back."""
+        self._going = {
+            rental.node for rental in world.rentals.values() if rental.interrupted_at is not None
+        }
+        """Those that their providers take away: no attempt comes back there."""
         self._rented = {
             rental.node: "" if rental.taken is None else rental.taken.provider
             for rental in world.rentals.values()
@@ -85,6 +91,16 @@ class Reading:
             self._remember(event)
         return found
 
+    @property
+    def jobs(self) -> Mapping[str, Job]:
+        """Return the jobs as they are after all that was read or learned so far."""
+        return self._jobs
+
+    def learn(self, events: Iterable[e.Event]) -> None:
+        """Take in what was heard otherwise in the same breath, like the word of a provider."""
+        for event in events:
+            self._remember(event)
+
     def missing(self, node: str, first: int, last: int) -> tuple[e.Event, ...]:
         """Return the events of documents that never came although later ones are there.
 
@@ -106,6 +122,8 @@ class Reading:
             self._nodes[event.node.id] = event.node
         elif isinstance(event, e.NodeLost):
             self._nodes[event.node] = self._nodes[event.node].but(state=NodeState.LOST)
+        elif isinstance(event, e.RentalChanged) and event.rental.interrupted_at is not None:
+            self._going.add(event.rental.node)
 
     def _asked(self, node: str, report: d.AnyReport) -> Iterator[e.Event]:
         """Return what a rented machine's agent has asked of the store, where it says so."""
@@ -139,7 +157,12 @@ class Reading:
         elif isinstance(report, d.Noticed):
             yield self._noted(node, report.code, report.says)
         elif isinstance(report, d.Warned):
-            self.warned.append(Notice(node, report.goes_at, report.says))
+            self._warned(node, report)
+
+    def _warned(self, node: str, report: d.Warned) -> None:
+        self.warned.append(Notice(node, report.goes_at, report.says, report.stops))
+        if report.goes_at is not None and report.stops and node in self._rented:
+            self._going.add(node)
 
     def _joined(self, node: str, report: d.Joined) -> e.NodeJoined:
         joined = joined_node(self._nodes.get(node), node, report, self._now)
@@ -192,6 +215,8 @@ class Reading:
         job = self._jobs.get(report.job)
         if job is not None and _is_current(job, node, report.attempt):
             yield from self._told(job, node, report)
+            if isinstance(report, d.AttemptStarted) and node in self._going:
+                yield _lost_again(job, node, self._now)
             return
         if isinstance(report, d.AttemptStarted | d.CheckpointPublished):
             self.strays.append(Stray(node, report.job, report.attempt))
@@ -207,7 +232,7 @@ class Reading:
                 yield self._noted(job.id, report.code, report.says)
             case _ if job.ranks and job.placement is not None:
                 rank = job.placement.rank_on(node) or 0
-                yield from gang_told(job, rank, report, self._now)
+                yield from gang_told(job, rank, report, self._now, is_taken=self._is_taken(job))
             case _:
                 yield self._told_alone(job, report)
 
@@ -225,7 +250,7 @@ class Reading:
             case d.AttemptEnded():
                 end = End(
                     attempt, report.how, report.exit_code, report.says, report.unsaved_s,
-                    report.ran_s, report.peaks, self._device_gib(job),
+                    report.ran_s, report.peaks, self._device_gib(job), self._is_taken(job),
                 )  # fmt: skip
                 if self._was_landed(job, report):
                     return landed(job, end, at)
@@ -237,12 +262,17 @@ class Reading:
                 raise TypeError(f"a report without a meaning: {report!r}")
 
     def _was_landed(self, job: Job, report: d.AttemptEnded) -> bool:
-        """Say whether a rented machine stopped a job by itself: its lease ends, or it is taken.
+        """Say whether a rented machine stopped a job by itself, as its lease ends.
 
         No retry is spent on that. Whoever ended by itself before the signal came has just ended.
         """
         is_rented = job.placement is not None and job.placement.node in self._rented
-        return is_rented and job.wish is None and report.how == "stopped"
+        was_stopped = job.wish is None and report.how == "stopped"
+        return is_rented and was_stopped and not self._is_taken(job)
+
+    def _is_taken(self, job: Job) -> bool:
+        """Say whether the machine of a job's attempt is taken away by its provider."""
+        return job.placement is not None and not self._going.isdisjoint(job.placement.nodes)
 
     def _device_gib(self, job: Job) -> GiB | None:
         """Return the nominal memory of the smallest device that a job was given."""
@@ -255,6 +285,15 @@ class Reading:
 
     def _noted(self, subject: str, code: Code, says: str) -> e.Noted:
         return e.Noted(at=self._now, subject=subject, reason=Reason(code=code, says=says))
+
+
+def _lost_again(job: Job, node: str, now: Instant) -> e.AttemptLost:
+    """An agent may still say that an attempt has started: it ends with its machine all the same."""
+    reason = job.reason
+    if reason is None or reason.code is not Code.TAKEN_AWAY:
+        says = f"{node}, where it has started, is taken away by its provider"
+        reason = Reason(code=Code.TAKEN_AWAY, says=says, change="its attempt there has ended")
+    return e.AttemptLost(at=now, job=job.id, attempt=job.attempt, reason=reason)
 
 
 def joined_node(known: Node | None, name: str, report: d.Joined, now: Instant) -> Node:

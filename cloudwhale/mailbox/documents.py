@@ -235,6 +235,8 @@ class Warned(Report):
     kind: Literal["warned"] = "warned"
     goes_at: Instant | None = None
     """When it goes, by the provider; None: it may go, nobody knows when (a rebalance)."""
+    stops: bool = True
+    """Whether its jobs stop for that now; False: it goes in hours or days, and is told again."""
     says: str = ""
 
 

@@ -4,19 +4,23 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from cloudwhale.model.budget import Budget
 from cloudwhale.model.happened import Happened as Happened
 from cloudwhale.model.happened import Leaves as Leaves
 from cloudwhale.model.happened import OfAttempt as OfAttempt
 from cloudwhale.model.happened import OfJob as OfJob
 from cloudwhale.model.happened import OfNode as OfNode
 from cloudwhale.model.job import Checkpoint, Job, MemberEnd, Placement, Resources
+from cloudwhale.model.money import BudgetSet as BudgetSet
+from cloudwhale.model.money import Charged as Charged
+from cloudwhale.model.money import Released as Released
+from cloudwhale.model.money import Reserved as Reserved
+from cloudwhale.model.money import RunBudgetSet as RunBudgetSet
 from cloudwhale.model.node import Node
 from cloudwhale.model.reason import Reason
 from cloudwhale.model.rental import Rental
 from cloudwhale.model.requests import StoreUse
 from cloudwhale.model.run import Run
-from cloudwhale.model.units import Instant, MicroUsd, Seconds
+from cloudwhale.model.units import Instant, Seconds
 
 # -- what people ask -------------------------------------------------------------------------
 
@@ -111,8 +115,15 @@ class CheckpointLate(OfAttempt):
     reason: Reason
 
 
+class DeadlineMissed(OfJob):
+    """The job's deadline has passed while it has a place; it goes on."""
+
+    kind: Literal["deadline-missed"] = "deadline-missed"
+    reason: Reason
+
+
 class AttemptLost(OfAttempt):
-    """The attempt's node fell silent; it may still run, so the next attempt waits."""
+    """The attempt's node fell silent or is taken away; it may run, so the next attempt waits."""
 
     kind: Literal["attempt-lost"] = "attempt-lost"
     reason: Reason
@@ -123,6 +134,8 @@ class Cleared(OfAttempt):
 
     kind: Literal["cleared"] = "cleared"
     lost_s: Seconds = 0.0
+    counts: bool = True
+    """Whether it counts against `retry.max`: nothing was saved since it began."""
 
 
 class Noted(Happened):
@@ -226,6 +239,8 @@ class Retried(OfAttempt, Leaves):
     reason: Reason
     not_before: Instant
     lost_s: Seconds = 0.0
+    counts: bool = True
+    """Whether it counts against `retry.max`; an interruption does not when something was saved."""
     grown: Resources | None = None
     """What its next attempt needs, when this one has outgrown what it had."""
 
@@ -329,57 +344,6 @@ class RentalChanged(Happened):
     rental: Rental
 
 
-class BudgetSet(Happened):
-    """Somebody has set, changed or lifted what a project may spend in a month."""
-
-    kind: Literal["budget-set"] = "budget-set"
-    budget: Budget
-
-
-class RunBudgetSet(Happened):
-    """Somebody has changed what a run may spend, after it was opened."""
-
-    kind: Literal["run-budget-set"] = "run-budget-set"
-    run: str
-    limit: MicroUsd
-    by: str = ""
-
-
-class Reserved(Happened):
-    """Money was set aside for a lease, in full, before the lease began or grew."""
-
-    kind: Literal["reserved"] = "reserved"
-    payer: str
-    rental: str
-    amount: MicroUsd
-    projects: dict[str, MicroUsd] = {}
-    """What the accounts of its projects set aside for it, beside the payer."""
-
-
-class Charged(Happened):
-    """Reserved money was spent; the price is frozen here."""
-
-    kind: Literal["charged"] = "charged"
-    payer: str
-    rental: str
-    amount: MicroUsd
-    job: str | None = None
-    project: str = "default"
-    account: str = ""
-    """The project's account that the same money is taken from; empty: none is kept."""
-
-
-class Released(Happened):
-    """Reserved money was not needed."""
-
-    kind: Literal["released"] = "released"
-    payer: str
-    rental: str
-    amount: MicroUsd
-    projects: dict[str, MicroUsd] = {}
-    """What the accounts of its projects need no more, beside the payer."""
-
-
 Event = Annotated[
     RunOpened
     | Submitted
@@ -393,6 +357,7 @@ Event = Annotated[
     | GaveUp
     | StopWished
     | CheckpointLate
+    | DeadlineMissed
     | AttemptLost
     | Cleared
     | Noted

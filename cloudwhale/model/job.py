@@ -340,6 +340,8 @@ class Job(Value):
     checkpoint: Checkpoint | None = None
     late_said: bool = False
     """Whether `checkpoint-late` was reported since the last checkpoint."""
+    deadline_said: bool = False
+    """Whether it was told that its deadline has passed while it has a place."""
     retries: int = 0
     grown: Resources | None = None
     """What it needs after it has outgrown what its file says."""

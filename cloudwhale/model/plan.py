@@ -83,6 +83,8 @@ class Clear(Wire):
     job: str
     attempt: int
     lost_s: Seconds = 0.0
+    counts: bool = True
+    """Whether it counts against `retry.max`: nothing was saved since it began."""
 
 
 class Late(Wire):
@@ -91,6 +93,14 @@ class Late(Wire):
     kind: Literal["late"] = "late"
     job: str
     attempt: int
+    reason: Reason
+
+
+class Missed(Wire):
+    """Report that a job's deadline has passed while it has a place."""
+
+    kind: Literal["missed"] = "missed"
+    job: str
     reason: Reason
 
 
@@ -246,6 +256,7 @@ Step = Annotated[
     | DeclareLost
     | Clear
     | Late
+    | Missed
     | Explain
     | WakeAgent
     | PostStart

@@ -81,6 +81,7 @@ class Code(StrEnum):
     BOOT_FAILED = "boot-failed"
     MACHINE_GONE = "machine-gone"
     LEASE_ENDS = "lease-ends"
+    SWITCHES = "switches"  # it goes on on on-demand, as spot might miss its deadline
     BRINGS_HOME = "brings-home"  # it goes on on a machine of ours, so that a rented one goes back
     RETURNED = "returned"
     TAKEN_AWAY = "taken-away"  # its provider takes the machine, or may take it
@@ -92,6 +93,7 @@ class Code(StrEnum):
     INSTALLATION = "installation"  # under which name machines are rented
     # notes
     CHECKPOINT_LATE = "checkpoint-late"
+    DEADLINE_MISSED = "deadline-missed"  # it passed while the job runs, which goes on
     STALE_ATTEMPT = "stale-attempt"
     STALE_FENCE = "stale-fence"
     CHECKPOINT_DROPPED = "checkpoint-dropped"

@@ -96,6 +96,8 @@ class Rental(Value):
     """The offer as it was when it was taken."""
     jobs: dict[str, str] = {}
     """Those that it was rented for, by id, each with its project."""
+    moves: tuple[str, ...] = ()
+    """Ids of those of them that run elsewhere, and are to be moved here once it is ready."""
     starts_at: dict[str, Instant] = {}
     """When each of them is to start, as it was planned; absent: as soon as the machine is there."""
     seats: dict[str, tuple[int, ...]] = {}

@@ -10,6 +10,7 @@ from cloudwhale.model.rental import Rental
 from cloudwhale.model.world import World
 from cloudwhale.planning import (
     checker_company,
+    checker_deadlines,
     checker_homes,
     checker_money,
     checker_projects,
@@ -315,4 +316,5 @@ RULES: tuple[Rule, ...] = (
     *checker_projects.RULES,
     *checker_homes.RULES,
     *checker_company.RULES,
+    *checker_deadlines.RULES,
 )

@@ -165,8 +165,8 @@ def one_rental(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
             job = world.jobs.get(name)
             broken = {
                 "nobody knows it": job is None,
-                "it is not waiting": job is not None and job.state.value != "pending",
-                "somebody wants it to stop": job is not None and job.wish is not None,
+                "it does not wait, nor will": job is not None and not _will_wait(job, rental),
+                "somebody wants it to stop": job is not None and _is_stopped(job),
                 "it gets a place": name in placed,
                 "a machine is rented for it": name in open_for,
                 "it is rented for twice": seen.get(name, rental.gang) != rental.gang
@@ -189,6 +189,21 @@ def _is_had(rental: Rental, world: World) -> bool:
     if rental.ended_at is not None or rental.boot.has_failed:
         return False
     return rental.state.value in TAKES_JOBS and (is_there or rental.state.value != "ready")
+
+
+def _will_wait(job: Job, rental: Rental) -> bool:
+    """Say whether a job waits, or will: it recovers, or it is to be moved from where it runs."""
+    state, place = job.state.value, job.placement
+    if state == "pending":
+        return True
+    is_elsewhere = place is not None and rental.node not in place.nodes
+    return is_elsewhere and (state == "recovering" or job.id in rental.moves)
+
+
+def _is_stopped(job: Job) -> bool:
+    """Say whether somebody wants a job to stop, and not to start again at once."""
+    wish = None if job.wish is None else job.wish.value
+    return wish is not None and (wish != "give-way" or job.state.value == "pending")
 
 
 def _is_used(rental: Rental, world: World) -> bool:
@@ -297,7 +312,8 @@ def joins_its_own(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
             "the machine goes back": old.id in goes_back,
             "its market is another": job.spec.market not in ("auto", market),
             "it is too small": node is None or not takes(node, job, []),
-            "it is not waiting": job.state.value != "pending" or job.wish is not None,
+            "it does not wait, nor will": not _will_wait(job, step.rental),
+            "somebody wants it to stop": _is_stopped(job),
             "others are gone from it": not (last or old).jobs.keys() <= step.rental.jobs.keys(),
             "its lease is another then": _term(step.rental) != _term(last or old),
             "it is not among its jobs": step.job not in step.rental.jobs,

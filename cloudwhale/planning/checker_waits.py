@@ -25,13 +25,13 @@ def _class(job: Job) -> int:
 
 
 def _stops(plan: p.Plan) -> list[p.AskToStop]:
-    """Return the stops for the sake of others: not those with a lease, nor those to go home."""
+    """Return the stops for the sake of others: not those with a lease, nor who moves."""
     return [
         step
         for step in plan.steps
         if isinstance(step, p.AskToStop)
         and step.wish == "give-way"
-        and step.reason.code.value not in ("lease-ends", "brings-home")
+        and step.reason.code.value not in ("lease-ends", "brings-home", "switches")
     ]
 
 

@@ -113,7 +113,11 @@ def _plain(step: p.Step, at: Instant) -> e.Event:
             )
         case p.Late():
             return e.CheckpointLate(at=at, job=step.job, attempt=step.attempt, reason=step.reason)
+        case p.Missed():
+            return e.DeadlineMissed(at=at, job=step.job, reason=step.reason)
         case p.Clear():
-            return e.Cleared(at=at, job=step.job, attempt=step.attempt, lost_s=step.lost_s)
+            return e.Cleared(
+                at=at, job=step.job, attempt=step.attempt, lost_s=step.lost_s, counts=step.counts
+            )
         case _:
             raise TypeError(f"a step without an event: {step.kind}")

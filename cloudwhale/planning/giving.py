@@ -1,6 +1,6 @@
 """Who gets which place in a round: those whom room is kept for first, then class after class."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -74,18 +74,26 @@ class _Line:
 
 
 def matched(
-    world: World, ready: Sequence[Job], policies: Policies, quotes: Mapping[str, Quote]
+    world: World,
+    ready: Sequence[Job],
+    policies: Policies,
+    quotes: Mapping[str, Quote],
+    seeking: Sequence[Job] = (),
 ) -> Matched:
     """Give places, hold back, and say who gives way; `ready` in the order of the world.
 
-    `quotes`: the least that each job could be rented for now, by its id.
+    `quotes`: the least that each job could be rented for now, by its id. `seeking`: those that hold
+    a place elsewhere until their attempt's end is known. It is asked whether they had better be
+    rented for, and what they would take is kept for them; they get nothing yet, and nobody stops
+    or is held back for them.
     """
-    rules, line = policies.rules, _line(world, ready, policies, quotes)
+    soon = frozenset(job.id for job in seeking)
+    rules, line = policies.rules, _line(world, ready, seeking, policies, quotes)
     before, whole, room, said = line.before, line.whole, line.room, line.said
     reserved, kept = dict(line.reserved), None
     keeps_room = rules.reserve and bool(line.old.at_last or not said.is_planned)
     if keeps_room:
-        first = chain.from_iterable(said.classes)
+        first = _but(soon, chain.from_iterable(said.classes))
         kept = kept_for(first, line.old.at_last, before, whole, reserved)
     if kept is not None:
         keeps = kept.reservation
@@ -97,10 +105,14 @@ def matched(
         durations=before.durations, weights=rules.weights, reserved=reserved, there=said.there,
         strict=line.strict,
     )  # fmt: skip
-    packed = pack(said.classes, given)
+    classes = said.classes
+    if soon and line.strict:  # nobody stands behind who has not lost its place yet
+        classes = [tuple(_but(soon, some)) for some in classes]
+    packed = pack(classes, given)
     after = before
     if line.holds_pay or rules.preempt:
         after = before.with_places(packed.places)
+    packed = _without(soon, packed)
     held: tuple[Hold, ...] = ()
     if line.holds_pay:
         held = holds(_may_wait(packed, room), _ahead(said.classes, packed), after, whole, reserved)
@@ -121,8 +133,21 @@ def matched(
             line.shown.look_again_at, _kept_next(packed, kept, world.now) if keeps_room else None,
         ),
         leaving=said.leaving,
-        waits=said.waits,
+        waits=tuple(one for one in said.waits if one[0].id not in soon),
     )  # fmt: skip
+
+
+def _but(left_out: Collection[str], jobs: Iterable[Job]) -> Iterator[Job]:
+    return (job for job in jobs if job.id not in left_out)
+
+
+def _without(left_out: Collection[str], packed: Packed) -> Packed:
+    if not left_out:
+        return packed
+    return Packed(
+        tuple(one for one in packed.places if one[0].id not in left_out),
+        tuple(one for one in packed.refused if one[0].id not in left_out),
+    )
 
 
 def _kept_next(packed: Packed, kept: Kept | None, now: Instant) -> Instant | None:
@@ -134,7 +159,11 @@ def _kept_next(packed: Packed, kept: Kept | None, now: Instant) -> Instant | Non
 
 
 def _line(
-    world: World, ready: Sequence[Job], policies: Policies, quotes: Mapping[str, Quote]
+    world: World,
+    ready: Sequence[Job],
+    seeking: Sequence[Job],
+    policies: Policies,
+    quotes: Mapping[str, Quote],
 ) -> _Line:
     order, rules = policies.order, policies.rules
     before, whole = _profile(world), Whole(world.nodes.values(), world.sightings)
@@ -150,7 +179,10 @@ def _line(
     waiting = Holding(ready=tuple(ready))
     if holds_pay:
         waiting = still_held(ready, before, whole, room.reserved)
-    classes = _classes(waiting.ready, room.first, order, known)
+    in_line = waiting.ready
+    if seeking:
+        in_line = tuple(sorted((*in_line, *seeking), key=lambda job: job.id))
+    classes = _classes(in_line, room.first, order, known)
     if strict or not rules.match:
         classes = [(job,) for job in chain.from_iterable(classes)]
     at_once = frozenset(job.id for job in (*old.first, *room.first))
@@ -158,7 +190,9 @@ def _line(
     shown = Displaced()
     if displaces:
         standing = Standing(order, known, rules, old.at_last)
-        shown = displaced(chain.from_iterable(said.classes), standing, before, whole)
+        soon = {job.id for job in seeking}
+        first = _but(soon, chain.from_iterable(said.classes))
+        shown = displaced(first, standing, before, whole)
     reserved = {**waiting.reserved, **room.reserved, **shown.reserved}
     return _Line(
         before, whole, old, room, waiting, said, shown, reserved, strict, displaces, holds_pay

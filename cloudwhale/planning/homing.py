@@ -22,6 +22,7 @@ from cloudwhale.planning.fit import fit
 from cloudwhale.planning.inventory import Free, free_capacity
 from cloudwhale.planning.leasing import landing_s, still_s, tenants
 from cloudwhale.planning.needs import spec_of
+from cloudwhale.planning.next_machines import comes
 from cloudwhale.planning.rules import Rules
 from cloudwhale.planning.speeds import left_s, speed
 
@@ -96,7 +97,7 @@ def _may_shrink(rental: Rental) -> bool:
 def _is_awaited(world: World, rental: Rental) -> bool:
     """Say whether somebody is still to come, for whom the machine is kept anyway."""
     jobs = (world.jobs.get(name) for name in rental.jobs)
-    return any(job is not None and job.state is JobState.PENDING for job in jobs)
+    return any(job is not None and comes(job, rental) for job in jobs)
 
 
 def _free_here(world: World, places: Sequence[p.Step]) -> Iterator[tuple[str, Free]]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from cloudwhale.model import plan as p
-from cloudwhale.model.job import Job, JobState, Placement
+from cloudwhale.model.job import Job, Placement
 from cloudwhale.model.node import NodeState
 from cloudwhale.model.offer import Offer
 from cloudwhale.model.reason import Code, Reason
@@ -30,6 +30,7 @@ from cloudwhale.planning.leasing import (
     tenants,
 )
 from cloudwhale.planning.needs import spec_of
+from cloudwhale.planning.next_machines import comes
 from cloudwhale.planning.speeds import run_s
 from cloudwhale.planning.stock import Stock
 
@@ -83,7 +84,7 @@ def _opened(world: World, durations: Durations) -> Iterator[_Open]:
 
 def _awaits_somebody(world: World, rental: Rental) -> bool:
     jobs = (world.jobs.get(name) for name in rental.jobs)
-    return any(job is not None and job.state is JobState.PENDING for job in jobs)
+    return any(job is not None and comes(job, rental) for job in jobs)
 
 
 Joinable = tuple[MicroUsd, str, _Open, Seconds]

@@ -25,6 +25,7 @@ from cloudwhale.planning.leasing import (
 from cloudwhale.planning.ledger import LEAST_CHARGE_S
 from cloudwhale.planning.lengthening import longest, renewed
 from cloudwhale.planning.needs import spec_of
+from cloudwhale.planning.next_machines import as_waiting, comes, is_elsewhere
 from cloudwhale.planning.queue import earliest
 from cloudwhale.planning.settling import settled
 from cloudwhale.planning.speeds import run_s
@@ -42,7 +43,10 @@ class Kept:
 
     steps: tuple[p.Step, ...] = ()
     expected: frozenset[str] = frozenset()
-    """Waiting jobs for which a machine is on its way, or ready: they go nowhere else."""
+    """Jobs for which a machine is on its way, or ready, and where they go: nowhere else.
+
+    Those that hold a place elsewhere are among them, as long as that place is theirs.
+    """
     look_again_at: Instant | None = None
     set_aside: Mapping[str, MicroUsd] = field(default_factory=dict[str, MicroUsd])
     """What its steps set aside, by payer."""
@@ -89,7 +93,8 @@ def keeping(world: World, durations: Durations, without: Collection[str] = ()) -
     paid: dict[str, MicroUsd] = {}
     longer: set[str] = set()
     gangs: dict[str, list[_Keeping]] = {}
-    for _, rental in sorted(world.rentals.items()):
+    # Who has a machine that stays and one that may be taken away goes to the first.
+    for rental in sorted(world.rentals.values(), key=lambda one: (_may_be_taken(one), one.id)):
         one = _Keeping(world, durations, rental, paid, longer)
         # Who came late behind others has another machine too: it takes the first that has room.
         one.expected = [job for job in one.expected if job.id not in {*without, *placed}]
@@ -106,6 +111,10 @@ def keeping(world: World, durations: Durations, without: Collection[str] = ()) -
     steps += told.steps
     look_again_at = earliest(look_again_at, told.look_again_at)
     return Kept(tuple(steps), frozenset(expected), look_again_at, paid)
+
+
+def _may_be_taken(rental: Rental) -> bool:
+    return rental.taken is not None and rental.taken.market == "spot"
 
 
 def _once_each(steps: Iterable[p.Step]) -> Iterator[p.Step]:
@@ -173,7 +182,10 @@ class _Keeping:
         """What this round sets aside already, by payer: first come, first served."""
         self.longer = longer
         """Machines whose lease this round lengthens."""
+        self.elsewhere: set[str] = set()
+        """Ids of those that it is the next machine of: they hold a place that is not free yet."""
         self.expected: list[Job] = []
+        """Who is on the way, as they wait or will wait."""
         self.expected = self._expected()
 
     @property
@@ -206,14 +218,23 @@ class _Keeping:
         if not gang_machines.is_whole(self.world, rental):
             return []  # nobody starts on a part of a gang's machines
         is_ready = rental.state is RentalState.READY
-        jobs = (self.world.jobs.get(name) for name in rental.jobs)
         return [
             job
-            for job in jobs
-            if job is not None and job.state is JobState.PENDING and job.wish is None
+            for job in self._coming()
             if not goes_home(job)
             if not is_ready or (self._is_in_time(job) and not self._is_overdue(job))
         ]
+
+    def _coming(self) -> Iterator[Job]:
+        """Yield those that are still to start there; who holds a place elsewhere, as it will be."""
+        for job in (self.world.jobs.get(name) for name in self.rental.jobs):
+            if job is None or not comes(job, self.rental):
+                continue
+            if is_elsewhere(job, self.rental):
+                self.elsewhere.add(job.id)
+                yield as_waiting(job, self.now)
+            else:
+                yield job
 
     def _is_overdue(self, job: Job) -> bool:
         """Say whether those before it take so much longer than planned that it goes elsewhere."""
@@ -353,9 +374,10 @@ class _Keeping:
         return True
 
     def waits_otherwise(self, job: Job) -> bool:
-        """Say whether a job waits for something else than room."""
+        """Say whether a job waits for something else than room, like the end of its attempt."""
         is_backing_off = job.not_before is not None and self.now < job.not_before
-        return is_backing_off or any(other in self.world.jobs for other in job.after)
+        is_bound = is_backing_off or job.id in self.elsewhere
+        return is_bound or any(other in self.world.jobs for other in job.after)
 
     def _place(self, job: Job, free: Free, *, is_empty: bool) -> Placement | None:
         """Return its place; None when it waits. Whom the machine no longer suits goes elsewhere."""

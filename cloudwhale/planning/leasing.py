@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from cloudwhale.model.job import CheckpointRule, Job
 from cloudwhale.model.offer import Offer
 from cloudwhale.model.reason import Code, Refusal
-from cloudwhale.model.rental import Lease, Rental
+from cloudwhale.model.rental import ON_ITS_WAY, Lease, Rental, RentalState
 from cloudwhale.model.terms import SAVING_S, WATCHED_S
 from cloudwhale.model.units import NOTHING, Instant, MicroUsd, Seconds, usd
 from cloudwhale.model.world import Account, World
@@ -56,6 +56,13 @@ def worst_cost(offer: Offer, begins_at: Instant, stop_at: Instant) -> MicroUsd |
     )
 
 
+def worst_case(
+    offer: Offer, needed_s: Seconds, jobs: Iterable[Job], now: Instant
+) -> MicroUsd | None:
+    """Return the most that the lease of a machine can cost that is needed for so long, from now."""
+    return worst_cost(offer, now, lease_until(1, now, needed_s, landing_s(jobs)).stop_at)
+
+
 def late_until(begins_at: Instant, needed_s: Seconds, landing: Seconds) -> Instant:
     """Return until when those on a machine may need it that is needed for so long from a time."""
     return begins_at + LATE / LONGER * max(LEAST_LEASE_S, LONGER * needed_s) + landing
@@ -78,9 +85,14 @@ def pledged(rental: Rental) -> MicroUsd:
     machine's `late_until` is never landed for want of money.
     """
     most_usd_h = None if rental.taken is None else rental.taken.most_usd_h
-    if most_usd_h is None or rental.ended_at is not None:
+    if most_usd_h is None or _goes(rental):
         return NOTHING
     return ledger.cost(most_usd_h, rental.late_until - _away_until(rental))
+
+
+def _goes(rental: Rental) -> bool:
+    """Say whether nobody needs a machine beyond its lease: it is gone, or on its way back."""
+    return rental.ended_at is not None or rental.state not in (*ON_ITS_WAY, RentalState.READY)
 
 
 def pledges(world: World, payer: str, but: str) -> MicroUsd:
@@ -105,7 +117,7 @@ def beyond(rental: Rental, here: Sequence[Job], durations: Durations, now: Insta
     It grows when they run late; what was pledged to them at least.
     """
     most_usd_h = None if rental.taken is None else rental.taken.most_usd_h
-    if most_usd_h is None or rental.ended_at is not None or not here:
+    if most_usd_h is None or _goes(rental) or not here:
         return pledged(rental)
     needed_s = LATE * still_s(here, rental, durations, now) + landing_s(here)
     return max(pledged(rental), ledger.cost(most_usd_h, now + needed_s - _away_until(rental)))

@@ -26,6 +26,8 @@ TRANSITIONS: dict[tuple[JobState, type[e.OfJob]], JobState] = {
     (STARTING, e.OrderPosted): STARTING,  # its order lies in the mailbox
     (STARTING, e.StopPosted): STARTING,  # the order to stop lies in the mailbox
     (STARTING, e.Unconfirmed): STARTING,  # its order is posted again
+    (STARTING, e.DeadlineMissed): STARTING,  # it is late, and goes on
+    (STARTING, e.Waits): STARTING,  # what it is to be moved to has changed
     (STARTING, e.Started): RUNNING,  # the agent says so, nobody else
     (STARTING, e.MemberStarted): STARTING,  # one rank of a gang runs; the others are awaited
     (STARTING, e.MemberEnded): STARTING,  # one rank of a gang has ended; the others are stopped
@@ -38,7 +40,7 @@ TRANSITIONS: dict[tuple[JobState, type[e.OfJob]], JobState] = {
     (STARTING, e.Cancelled): CANCELLED,  # stopped before it ran
     (STARTING, e.Paused): PAUSED,  # stopped before it ran
     (STARTING, e.GaveWay): PENDING,  # stopped before it ran
-    (STARTING, e.AttemptLost): RECOVERING,  # its node fell silent
+    (STARTING, e.AttemptLost): RECOVERING,  # its node fell silent, or is taken away
     (STARTING, e.CancelAsked): STARTING,  # a stop order goes out
     (STARTING, e.PauseAsked): STARTING,  # a stop order goes out
     (STARTING, e.ResumeAsked): STARTING,  # too late to take a stop back: it pends again after
@@ -46,6 +48,7 @@ TRANSITIONS: dict[tuple[JobState, type[e.OfJob]], JobState] = {
     (RUNNING, e.OrderPosted): RUNNING,  # the answer was faster than the note of the question
     (RUNNING, e.StopPosted): RUNNING,  # the order to stop lies in the mailbox
     (RUNNING, e.Unconfirmed): RUNNING,  # its order is posted again: the answer tells how it is
+    (RUNNING, e.DeadlineMissed): RUNNING,  # it is late, and goes on
     (RUNNING, e.Started): RUNNING,  # an agent that adopted it says so again
     (RUNNING, e.MemberStarted): RUNNING,  # an agent that adopted it says so again
     (RUNNING, e.MemberEnded): RUNNING,  # one rank of a gang has ended; how all have, is told then
@@ -58,15 +61,17 @@ TRANSITIONS: dict[tuple[JobState, type[e.OfJob]], JobState] = {
     (RUNNING, e.Cancelled): CANCELLED,  # stopped, as somebody asked
     (RUNNING, e.Paused): PAUSED,  # stopped, as somebody asked
     (RUNNING, e.GaveWay): PENDING,  # stopped for a job of higher priority
-    (RUNNING, e.AttemptLost): RECOVERING,  # its node fell silent
+    (RUNNING, e.AttemptLost): RECOVERING,  # its node fell silent, or is taken away
     (RUNNING, e.CancelAsked): RUNNING,  # a stop order goes out
     (RUNNING, e.PauseAsked): RUNNING,  # a stop order goes out
     (RUNNING, e.ResumeAsked): RUNNING,  # too late to take a stop back: it pends again after
     (RUNNING, e.StopWished): RUNNING,  # a stop order goes out
+    (RUNNING, e.Waits): RUNNING,  # what it is to be moved to has changed
     (RECOVERING, e.OrderPosted): RECOVERING,  # noted late
     (RECOVERING, e.Parked): PARKED,  # its order could not be written; nothing has gone out
     (RECOVERING, e.StopPosted): RECOVERING,  # noted late
     (RECOVERING, e.Unconfirmed): RECOVERING,  # its node is heard again, and is asked how it is
+    (RECOVERING, e.DeadlineMissed): RECOVERING,  # it is late, and goes on
     (RECOVERING, e.GaveUp): FAILED,  # the old attempt is out, and no retry is left or wanted
     (RECOVERING, e.Started): RUNNING,  # the node is back, and the attempt ran on
     (RECOVERING, e.AttemptLost): RECOVERING,  # another machine of its gang is lost, too
@@ -161,6 +166,9 @@ def _is_stale(job: Job, event: e.OfAttempt) -> bool:
     return event.attempt != job.attempt or job.state not in HOLDS_A_PLACE
 
 
+_SAID = {e.CheckpointLate: "late_said", e.DeadlineMissed: "deadline_said"}
+
+
 def _changes(job: Job, event: e.OfJob, target: JobState) -> dict[str, object]:
     """Return the fields, the state excluded, that an event replaces."""
     match event:
@@ -179,8 +187,8 @@ def _changes(job: Job, event: e.OfJob, target: JobState) -> dict[str, object]:
                 "started_at": job.started_at if job.started_at is not None else event.at,
                 "first_started_at": first, "order_posted": True,
             }  # fmt: skip
-        case e.CheckpointLate():
-            return {"late_said": True}
+        case e.CheckpointLate() | e.DeadlineMissed():
+            return {_SAID[type(event)]: True}
         case e.Waits() | e.AttemptLost():
             return {"reason": event.reason}
         case e.Held():
@@ -302,7 +310,7 @@ def _left(job: Job, event: e.OfJob, target: JobState) -> dict[str, object]:
         changes["not_before"] = event.not_before
     if isinstance(event, e.Retried) and event.grown is not None:
         changes["grown"], changes["grows"] = event.grown, job.grows + 1
-    elif isinstance(event, e.Retried | e.Cleared):
+    elif isinstance(event, e.Retried | e.Cleared) and event.counts:
         changes["retries"] = job.retries + 1
     if isinstance(event, e.Retried | e.Cleared | e.GaveWay):
         changes["interruptions"] = job.interruptions + 1

@@ -7,6 +7,10 @@ from cloudwhale.model.job import Ending, Job, Peaks, RetryCause, Wish
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.units import GiB, Instant, Seconds
 from cloudwhale.planning.growth import GROWS_MOST, OF_MEMORY, Grown, growth
+from cloudwhale.planning.next_machines import OF_MACHINES, has_saved
+
+GOES_ON = (Code.LEASE_ENDS, Code.BRINGS_HOME, Code.SWITCHES)
+"""Why a job may be stopped for its own sake; else it gives way to others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +27,8 @@ class End:
     peaks: Peaks = Peaks()
     device_gib: GiB | None = None
     """Nominal memory of the smallest device that it had; None: it had none, or nobody knows."""
+    is_taken: bool = False
+    """Whether its provider takes the machine away: then its agent has stopped it by itself."""
 
 
 _CODES: dict[Ending, Code] = {
@@ -93,9 +99,11 @@ def _meaning(job: Job, end: End, at: Instant) -> e.Leaves:
         return e.Paused(at=at, job=job.id, reason=_asked(Code.PAUSED, "paused", end))
     if job.wish is Wish.LIMIT:
         return _over_limit(job, end, at)
-    if job.wish is Wish.GIVE_WAY:
+    if end.is_taken and end.how == "stopped":
+        return _taken(job, end, at)
+    if job.wish is Wish.GIVE_WAY and not end.is_taken:
         reason = Reason(code=Code.PREEMPTED, says="gave way", change="room for it becomes free")
-        if job.reason is not None and job.reason.code in (Code.LEASE_ENDS, Code.BRINGS_HOME):
+        if job.reason is not None and job.reason.code in GOES_ON:
             reason = job.reason
         return e.GaveWay(
             at=at, job=job.id, attempt=end.attempt, reason=reason, lost_s=end.unsaved_s
@@ -149,11 +157,34 @@ def _over_limit(job: Job, end: End, at: Instant) -> e.Failed:
     return e.Failed(at=at, job=job.id, attempt=end.attempt, exit_code=end.exit_code, reason=reason)
 
 
+def _taken(job: Job, end: End, at: Instant) -> e.GaveWay | e.Failed | e.Retried:
+    """What was saved is progress, and the job goes on at once; else its retry rule decides."""
+    if not has_saved(job):
+        return _failed_or_retried(job, end, at)
+    saved = "" if job.checkpoint is None else f" with {job.checkpoint.name}"
+    reason = Reason(
+        code=Code.TAKEN_AWAY,
+        says=f"its machine is taken away; it has stopped{saved}, {end.unsaved_s:.0f} s are lost",
+        change="a place on another machine",
+    )
+    return e.GaveWay(at=at, job=job.id, attempt=end.attempt, reason=reason, lost_s=end.unsaved_s)
+
+
 def _failed_or_retried(job: Job, end: End, at: Instant) -> e.Failed | e.Retried:
     cause = _CAUSES[end.how]
     code = _CODES[end.how]
     says = end.says or f"its process ended with {end.exit_code}"
     rule = job.spec.retry
+    if end.is_taken and end.how == "stopped":
+        code, says = Code.TAKEN_AWAY, "its machine is taken away, and nothing was saved"
+    elif cause in OF_MACHINES & set(rule.on) and rule.max > 0 and has_saved(job):
+        reason = Reason(
+            code=code, says=f"{says}; what it has saved is kept", change="a place that has room"
+        )
+        return e.Retried(
+            at=at, job=job.id, attempt=end.attempt, exit_code=end.exit_code, reason=reason,
+            not_before=at, lost_s=end.unsaved_s, counts=False,
+        )  # fmt: skip
     if cause in rule.on and job.retries < rule.max:
         reason = Reason(
             code=code,

@@ -1,7 +1,7 @@
 """One planning round: reconcile, order, fit, score, pack, say why."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from cloudwhale.model import plan as p
@@ -9,12 +9,14 @@ from cloudwhale.model.job import Job, JobState
 from cloudwhale.model.plan import Decision, Plan
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.world import World
-from cloudwhale.planning import cycles, projects
+from cloudwhale.planning import cycles, projects, switching
+from cloudwhale.planning.deadlines import missed
 from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.giving import Matched, matched
 from cloudwhale.planning.homing import Homing, brought_home
 from cloudwhale.planning.joining import joins
-from cloudwhale.planning.keeping import at_home, keeping
+from cloudwhale.planning.keeping import Kept, at_home, keeping
+from cloudwhale.planning.moving import moves
 from cloudwhale.planning.policies import Policies as Policies
 from cloudwhale.planning.preempting import GivesWay
 from cloudwhale.planning.queue import Queue, earliest, waiting
@@ -22,10 +24,12 @@ from cloudwhale.planning.reconcile import differences
 from cloudwhale.planning.refusals import Verdict
 from cloudwhale.planning.renting import quotes, unaffordable
 from cloudwhale.planning.stock import Stock
+from cloudwhale.planning.switching import Switches
 from cloudwhale.planning.tendering import Rented, rentals
 from cloudwhale.spi.waiting import Quote
 
-TOLD_OF_ITS_LOSS = (Code.RECOVERING, Code.NODE_LOST, Code.MACHINE_GONE)
+STARTING, RUNNING = JobState.STARTING, JobState.RUNNING
+PLACED = (Code.PLACED, Code.RESUMES, Code.AGED)
 
 # The numbers in the reason of a waiting job move with every job that ends. For the head of the
 # queue they are kept current; further back only a changed code is worth an event.
@@ -35,33 +39,23 @@ HEAD_OF_QUEUE = 20
 def plan(world: World, policies: Policies) -> Plan:
     """Return what should happen now; called on every change of the world, and pure."""
     with cycles.unsought():
-        return _plan(_in_order(world), policies)
+        return _plan(_in_order(world), policies, {})
 
 
-def _plan(world: World, policies: Policies) -> Plan:
+def _plan(world: World, policies: Policies, lost: Mapping[str, Reason]) -> Plan:
+    """Return the plan; `lost`: who is due to switch to on-demand and cannot be rented for."""
     seen = differences(world, policies.rules.patience)
     queue = waiting(world)
     durations = Durations(world.durations)
-    kept = keeping(world, durations, {*queue.doomed, *queue.expired})
-    ready = tuple(job for job in queue.ready if job.id not in kept.expected)
-    paid = kept.paid(world)
-    stock = None if policies.rent is None else _stock(world, ready, durations)
-    quoted: Mapping[str, Quote] = {}
-    if stock is not None:
-        quoted = quotes(paid, ready, durations, stock)
-    found = matched(at_home(world), ready, policies, quoted)
-    rented = Rented()
-    joined: Sequence[p.Join] = ()
-    if stock is not None:
-        joined = joins(paid, [job for job, _ in found.leaving], durations, stock)
-        found = found.without({step.job for step in joined})
-        for step in joined:
-            accounts = projects.less(paid, step.projects)
-            kept_longer = {**paid.rentals, step.rental.id: step.rental}
-            paid = replace(paid, accounts=accounts, rentals=kept_longer)
-        rented = rentals(paid, found.leaving, policies.rent, durations, stock)
-        if policies.wait is not None:
-            found = _with_prices(found, paid, durations, stock)
+    switches = _switches(world, policies, durations).without(lost)
+    with_less = switching.with_less(world, switches)
+    kept = keeping(with_less, durations, {*queue.doomed, *queue.expired, *switches.due})
+    supplied = _supplied(kept.paid(with_less), queue, policies, _Known(durations, kept, switches))
+    if supplied.lost:
+        return _plan(world, policies, {**lost, **supplied.lost})
+    found, rented = supplied.found, supplied.rented
+    moved, move_at = moves(world, durations)
+    late, late_at = missed(world)
     steps = (
         *seen.steps,
         *(p.GiveUp(job=job, reason=reason) for job, reason in queue.doomed.items()),
@@ -71,11 +65,14 @@ def _plan(world: World, policies: Policies) -> Plan:
         *chain.from_iterable(_room_made(one, world) for one in found.gives_way),
         *_changed_reasons(world, queue, found),
         *kept.steps,
-        *joined,
-        *rented.steps,
+        *supplied.joined,
+        *(switching.told(step, switches) for step in rented.steps),
         *_not_rented(found, rented),
+        *switching.explained(switches, world),
+        *moved,
+        *late,
     )
-    if not (found.refused or found.holds or found.leaving or found.waits):
+    if supplied.nobody_waits:
         home = brought_home(Homing(world, durations, policies.rules), steps)
         steps = steps if home is None else (*steps, home)
     return Plan.model_construct(
@@ -84,14 +81,88 @@ def _plan(world: World, policies: Policies) -> Plan:
         decisions=(*(decision for _, decision in found.places), *_undecided(steps, found)),
         tenders=rented.tenders,
         look_again_at=earliest(
-            seen.look_again_at, queue.look_again_at, found.look_again_at, kept.look_again_at
+            seen.look_again_at, queue.look_again_at, found.look_again_at, kept.look_again_at,
+            switches.look_again_at, move_at, late_at,
         ),
-    )
+    )  # fmt: skip
 
 
-def _stock(world: World, jobs: Collection[Job], durations: Durations) -> Stock | None:
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is settled before anybody gets a place."""
+
+    durations: Durations
+    kept: Kept
+    switches: Switches
+
+
+@dataclass(frozen=True, slots=True)
+class _Supplied:
+    """Who gets a place or a machine, of those that wait or will."""
+
+    found: Matched
+    joined: Sequence[p.Join] = ()
+    rented: Rented = Rented()
+    lost: Mapping[str, Reason] = field(default_factory=dict[str, Reason])
+    """Who is due to switch and gets nothing after all, and why."""
+    is_sought: bool = False
+    """Whether somebody who still holds a place seeks another."""
+
+    @property
+    def nobody_waits(self) -> bool:
+        """Say whether there is nobody left who might want room here."""
+        found = self.found
+        return not (found.refused or found.holds or found.leaving or found.waits or self.is_sought)
+
+
+def _supplied(paid: World, queue: Queue, policies: Policies, known: _Known) -> _Supplied:
+    """Match who waits to what is ours, and rent for those that had better leave."""
+    kept, switches, durations = known.kept, known.switches, known.durations
+    ready = tuple(job for job in queue.ready if job.id not in kept.expected)
+    seeking = tuple(job for job in queue.seeking if job.id not in kept.expected)
+    stock = _stock(paid, policies, (*ready, *seeking, *switches.due), durations)
+    quoted: Mapping[str, Quote] = {}
+    if stock is not None:
+        stock = stock.keeping(switches.keeps)
+        quoted = quotes(paid, (*ready, *seeking), durations, stock)
+    # Whoever still holds a place is asked about only where it could be rented for.
+    seeking = tuple(job for job in seeking if job.id in quoted)
+    found = matched(at_home(paid), ready, policies, quoted, seeking)
+    found = switching.settled(found, switches, paid, durations)
+    if stock is None or policies.rent is None:
+        return _Supplied(found, is_sought=bool(seeking))
+    joined = joins(paid, _joining(found, paid), durations, stock)
+    found = found.without({step.job for step in joined})
+    for step in joined:
+        accounts = projects.less(paid, step.projects)
+        kept_longer = {**paid.rentals, step.rental.id: step.rental}
+        paid = replace(paid, accounts=accounts, rentals=kept_longer)
+    rented = rentals(paid, found.leaving, policies.rent, durations, stock)
+    gets = {*rented.jobs, *(one.job for one in joined), *(job.id for job, _ in found.places)}
+    lost = switching.not_had(switches, gets, rented.refused)
+    if policies.wait is not None:
+        found = _with_prices(found, paid, durations, stock)
+    return _Supplied(found, joined, rented, lost, bool(seeking))
+
+
+def _joining(found: Matched, world: World) -> Sequence[Job]:
+    """Return who of those that leave may go onto a machine that is there: not who runs."""
+    jobs = (job for job, _ in found.leaving)
+    return [job for job in jobs if world.jobs[job.id].state not in (STARTING, RUNNING)]
+
+
+def _switches(world: World, policies: Policies, durations: Durations) -> Switches:
+    if policies.rent is None or not world.offers or not switching.wants_stock(world):
+        return Switches()
+    return switching.switches_of(world, durations, Stock(world.offers, durations))
+
+
+def _stock(
+    world: World, policies: Policies, jobs: Collection[object], durations: Durations
+) -> Stock | None:
     """Return what can be rented; None where nothing is offered, or nobody asks: most rounds."""
-    return Stock(world.offers, durations) if world.offers and jobs else None
+    asks = policies.rent is not None and world.offers and jobs
+    return Stock(world.offers, durations) if asks else None
 
 
 def _in_order(world: World) -> World:
@@ -195,7 +266,8 @@ _RECOVERING = Reason(
 
 
 def _recovering_is_news(job: Job) -> bool:
-    return job.reason is None or job.reason.code not in TOLD_OF_ITS_LOSS
+    """Say whether a job was told nothing since its place that it has lost."""
+    return job.reason is None or job.reason.code in PLACED
 
 
 def _is_news(job: Job, reason: Reason, *, keep_numbers: bool) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from cloudwhale.model.job import Job, Resources
 from cloudwhale.model.units import Instant, Seconds
@@ -12,6 +13,9 @@ from cloudwhale.planning.leasing import LATE, LEAST_LEASE_S, LONGER, STOP_AFTER_
 from cloudwhale.planning.ledger import LEAST_CHARGE_S, STOP_LAG_S
 from cloudwhale.planning.stock import LONGEST_LEASE_S, Stock
 from cloudwhale.spi.renting import Demand, RentalProblem, Terms
+
+if TYPE_CHECKING:
+    from cloudwhale.planning.stock import Row
 
 
 def demand_of(wants: Resources, nodes: int = 1) -> Demand:
@@ -48,7 +52,7 @@ def problem_of(
     stock.look_at(jobs)
     runs_s = np.array([stock.runs_s(job) for job in jobs]).reshape(len(jobs), len(stock.kinds))
     keeps = [bool(some) for some in np.atleast_1d(np.isfinite(runs_s).any(axis=0))]
-    late_s = np.array([stock.late_s(job) for job in jobs]).reshape(len(jobs), len(stock.kinds))
+    late_s = np.array([_late_s(stock, job) for job in jobs]).reshape(len(jobs), len(stock.kinds))
     extra_usd = np.array([stock.moved_usd(job) for job in jobs]).reshape(runs_s.shape)
     runs_s, late_s, extra_usd = runs_s[:, keeps], late_s[:, keeps], extra_usd[:, keeps]
     return RentalProblem(
@@ -66,6 +70,11 @@ def problem_of(
         terms=terms_of(jobs),
         seed=seed,
     )
+
+
+def _late_s(stock: Stock, job: Job) -> Row:
+    """Return how long a job takes at most; who can switch to on-demand in time may hope on spot."""
+    return stock.runs_s(job) if job.id in stock.keeps else stock.late_s(job)
 
 
 def _quotas(stock: Stock, purse: Purse) -> Mapping[str, float]:

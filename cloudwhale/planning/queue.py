@@ -1,4 +1,4 @@
-"""Which waiting jobs could start now, and why the others cannot yet."""
+"""Which waiting jobs could start now, why the others cannot yet, and who will wait soon."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,6 +7,7 @@ from cloudwhale.model.job import Job, JobState
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.units import Instant
 from cloudwhale.model.world import World
+from cloudwhale.planning.next_machines import as_waiting, seeks
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,8 @@ class Queue:
     """Job id → why only a person can help: its deadline has passed."""
     look_again_at: Instant | None
     """When the next held job's wait is over by time alone, or a deadline passes."""
+    seeking: tuple[Job, ...] = ()
+    """Those that recover, as they will wait once their places are free: each needs a next one."""
 
 
 def waiting(world: World) -> Queue:
@@ -32,8 +35,11 @@ def waiting(world: World) -> Queue:
     doomed: dict[str, Reason] = {}
     expired: dict[str, Reason] = {}
     look_again_at: Instant | None = None
+    seeking: list[Job] = []
     for job in world.jobs.values():
         if job.state is not JobState.PENDING or job.wish is not None:
+            if seeks(job, world.rentals, world.now):
+                seeking.append(as_waiting(job, world.now))
             continue
         if not job.after and job.spec.deadline is None and job.not_before is None:
             ready.append(job)  # most of them: nothing holds it
@@ -47,7 +53,7 @@ def waiting(world: World) -> Queue:
         else:
             ready.append(job)
         look_again_at = earliest(look_again_at, _next_time(job, world.now))
-    return Queue(tuple(ready), held, doomed, expired, look_again_at)
+    return Queue(tuple(ready), held, doomed, expired, look_again_at, tuple(seeking))
 
 
 def earliest(*times: Instant | None) -> Instant | None:

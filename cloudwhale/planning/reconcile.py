@@ -4,12 +4,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from cloudwhale.model import plan as p
-from cloudwhale.model.job import HOLDS_A_PLACE, Job, JobState, RetryCause, Wish
+from cloudwhale.model.job import HOLDS_A_PLACE, Job, JobState, Wish
 from cloudwhale.model.node import Node, NodeState
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.model.world import World
 from cloudwhale.planning import ganging
+from cloudwhale.planning.next_machines import has_saved, is_retried_on, is_spent
 from cloudwhale.planning.queue import earliest
 from cloudwhale.planning.rules import Patience
 
@@ -188,8 +189,20 @@ def _recovering(job: Job, world: World, patience: Patience) -> Iterator[p.Step]:
         return
     if silent_s >= patience.out_after_s(node) or _is_gone(node, world):
         yield from _out_for_certain(job, world, silent_s)
-    elif node.state is NodeState.READY and silent_s < patience.lost_after_s(node):
-        yield from _unposted(job, world.now)  # it is there again: the answer tells how it is
+    elif silent_s < patience.lost_after_s(node):
+        yield from _heard_again(job, node, world.now)
+
+
+def _heard_again(job: Job, node: Node, now: Instant) -> Iterator[p.Step]:
+    """Its machine is there, or is there again: the answer tells how the attempt is.
+
+    Of one that is given back, or taken away, nobody asks for anything but a stop.
+    """
+    takes_orders = node.state is NodeState.READY or (
+        node.owned and node.state is NodeState.DRAINING
+    )
+    if takes_orders or (node.state is NodeState.DRAINING and job.wish is not None):
+        yield from _unposted(job, now)
 
 
 def _gang_recovering(job: Job, world: World, patience: Patience) -> Iterator[p.Step]:
@@ -219,12 +232,12 @@ def _is_gone(node: Node, world: World) -> bool:
 
 def _out_for_certain(job: Job, world: World, silent_s: Seconds) -> Iterator[p.Step]:
     """A lost attempt is out once its agent must have stopped it for want of the store."""
-    rule, spent = job.spec.retry, job.retries >= job.spec.retry.max
+    rule, spent = job.spec.retry, is_spent(job)
     if job.wish is Wish.CANCEL:
         says = "cancelled, as asked; its node was lost"
         reason = Reason(code=Code.USER_ASKED, says=says)
         yield p.Drop(job=job.id, wish="cancel", reason=reason)
-    elif RetryCause.NODE_LOSS not in rule.on or spent:
+    elif spent or not is_retried_on(job, world.rentals):
         causes = ", ".join(rule.on) or "nothing"
         says = f"its node was lost; retry.max is {rule.max}, retry.on is {causes}"
         code = Code.RETRIES_SPENT if spent else Code.NODE_LOST
@@ -234,7 +247,7 @@ def _out_for_certain(job: Job, world: World, silent_s: Seconds) -> Iterator[p.St
         saved = job.checkpoint.saved_at if job.checkpoint is not None else None
         begun, heard_at = job.started_at, world.now - silent_s
         lost_s = 0.0 if begun is None else max(0.0, heard_at - max(begun, saved or begun))
-        yield p.Clear(job=job.id, attempt=job.attempt, lost_s=lost_s)
+        yield p.Clear(job=job.id, attempt=job.attempt, lost_s=lost_s, counts=not has_saved(job))
 
 
 def _unwanted(job: Job) -> Iterator[p.Step]:

@@ -31,8 +31,12 @@ from cloudwhale.spi.waiting import Quote
 class Till:
     """Says whether a lease is admitted; what finishing started work costs is worked out once."""
 
-    def __init__(self, world: World, durations: Durations) -> None:
+    def __init__(
+        self, world: World, durations: Durations, keeps: Mapping[str, MicroUsd] | None = None
+    ) -> None:
         self.world, self.durations = world, durations
+        self._keeps = keeps or {}
+        """By job: what is kept beside a spot machine of its."""
         self._forecasts: dict[str, MicroUsd] = {}
         self._of_projects: projects.Amounts | None = None
         self._month = month_of(world.now)
@@ -45,8 +49,9 @@ class Till:
         if worst is None:
             return _unpriced(option.offer)
         # The machines of a gang are paid for together, or not at all.
-        worst = MicroUsd(worst * job.spec.nodes)
-        late = MicroUsd(tail(option.offer, needed_s) * job.spec.nodes)
+        many = job.spec.nodes
+        late = MicroUsd(many * (tail(option.offer, needed_s) + self.keep(job, option.offer)))
+        worst = MicroUsd(many * worst)
         forecast = MicroUsd(self.forecast(job.run) + late)
         theirs = account_name(job.spec.project, self._month)
         started = {theirs: MicroUsd(self.forecast(theirs) + late)}
@@ -55,6 +60,10 @@ class Till:
             or admitted(account, job.run, worst, forecast, anew=True)
             or projects.refusal(self.world, {theirs: worst}, started)
         )
+
+    def keep(self, job: Job, offer: Offer) -> MicroUsd:
+        """Return what has to be kept for a job beside a machine of an offer: to switch from it."""
+        return self._keeps.get(job.id, NOTHING) if offer.market == "spot" else NOTHING
 
     def forecast(self, payer: str) -> MicroUsd:
         """Return what finishing the started work of a run or project costs beyond its leases."""
@@ -77,7 +86,7 @@ def quotes(
     Only offers that fit and whose price and highest price are known; the money for the whole
     lease is there. Nobody is rented for who fits on a machine of ours whose agent is being started.
     """
-    till, found = Till(world, durations), dict[str, Quote]()
+    till, found = Till(world, durations, stock.keeps), dict[str, Quote]()
     stock.look_at(jobs)
     waking = _waking(world)
     for job in jobs:
@@ -113,7 +122,7 @@ def unaffordable(
 
     Asked for those that can run nowhere else.
     """
-    till, found = Till(world, durations), dict[str, Reason]()
+    till, found = Till(world, durations, stock.keeps), dict[str, Reason]()
     for job in jobs:
         option = next(stock.options(job), None)
         if option is None:

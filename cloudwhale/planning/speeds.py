@@ -28,7 +28,8 @@ def work_s(job: Job, durations: Durations) -> Seconds:
     length_s = durations.length_s(job.spec)
     if job.checkpoint is None:
         return length_s
-    return max(OVERDUE * length_s, length_s - max(0.0, job.run_s - job.lost_s))
+    left_s = length_s - max(0.0, job.run_s - job.lost_s)
+    return left_s if left_s > 0 else OVERDUE * length_s
 
 
 def left_s(

@@ -33,6 +33,9 @@ GONE: tuple[type[e.Event], ...] = (
 )
 
 
+WAITS_OR_WILL = (JobState.PENDING, JobState.RECOVERING)
+
+
 def _is_quiet(event: e.Event) -> bool:
     """Say whether an event changes nothing that a round looks at: a boot goes on as it should."""
     if isinstance(event, e.BootTold):
@@ -68,4 +71,4 @@ def _progress_decides(policies: Policies) -> bool:
 def _somebody_waits(world: World) -> bool:
     if world.rentals:
         return True  # whether a machine is kept depends on what runs there
-    return any(job.state is JobState.PENDING for job in world.jobs.values())
+    return any(job.state in WAITS_OR_WILL for job in world.jobs.values())

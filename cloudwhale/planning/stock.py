@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -97,6 +98,16 @@ class Stock:
         self._markets = np.array([k.market for k in self.kinds])
         self._moved: dict[tuple[Data, ...], Row] = {}
         """By data: what bringing them to each kind costs."""
+        self.keeps: Mapping[str, MicroUsd] = {}
+        """By job: what is kept beside a spot machine of its, as its deadline may ask for more."""
+
+    def keeping(self, keeps: Mapping[str, MicroUsd]) -> Stock:
+        """Return the same where so much is kept for each job that goes to a spot machine."""
+        if not keeps:
+            return self
+        kept = copy.copy(self)
+        kept.keeps = keeps
+        return kept
 
     def _ruled(self) -> tuple[list[Free], Any]:
         """Return one offer for all that stand under the same rules, and which is whose."""

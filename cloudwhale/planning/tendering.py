@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from cloudwhale.model import plan as p
-from cloudwhale.model.job import Job
+from cloudwhale.model.job import Job, JobState
 from cloudwhale.model.offer import Offer
 from cloudwhale.model.reason import Code, Reason, Refusal
 from cloudwhale.model.rental import Rental
@@ -30,15 +30,20 @@ from cloudwhale.planning.leasing import (
     lease_until,
     own_left,
     pledged,
+    tail,
+    worst_case,
     worst_cost,
 )
 from cloudwhale.planning.payers import account_in, account_name, month_of
 from cloudwhale.planning.problems import Purse, problem_of
 from cloudwhale.planning.renting import Till, told
 from cloudwhale.planning.stock import LONGEST_LEASE_S, Stock
-from cloudwhale.spi.renting import Choice, Rent, RentalPlan, RentalProblem
+from cloudwhale.planning.tenders import micro, tender
+from cloudwhale.spi.renting import Choice, Rent, RentalProblem
 
 RAISE = "raise the budget of the run"
+RUNS = (JobState.STARTING, JobState.RUNNING)
+"""Those that are rented for while they run are moved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,17 +102,20 @@ class _Tendering:
 
     def __init__(self, world: World, rent: Rent, durations: Durations, stock: Stock) -> None:
         self.world, self.rent, self.stock = world, rent, stock
-        self.till = Till(world, durations)
+        self.till = Till(world, durations, stock.keeps)
         self.accounts = dict(world.accounts)
         self.late: dict[str, MicroUsd] = {}
         """What the machines of this round may need beyond their leases, by account."""
         self.steps: list[p.Rent] = []
         self.refused: dict[str, Reason] = {}
         self.tenders: list[p.Tender] = []
+        self.at_once: set[str] = set()
+        """Ids of those that go to on-demand now, as they would lack the money to switch later."""
         self._number = 0
 
     def ask_for(self, jobs: Sequence[Job]) -> None:
         """Ask for machines for some jobs of one payer, and take those that are admitted."""
+        jobs = self._for_their_markets(jobs)
         payer, by_id = jobs[0].run, {job.id: job for job in jobs}
         problem = problem_of(self.stock, jobs, self.world.now, self._purse(jobs), self.world.seed)
         found = self.rent.choose(problem)
@@ -119,7 +127,31 @@ class _Tendering:
                 self.refused[name] = self._left_out(by_id[name], why)
         if "budget" in found.left_out.values():
             self._say_enough(problem, self.accounts.get(payer))
-        self.tenders.append(_tender(payer, problem, found))
+        self.tenders.append(tender(payer, problem, found))
+
+    def _for_their_markets(self, jobs: Sequence[Job]) -> Sequence[Job]:
+        """Return jobs, for on-demand alone those that lack the money to switch to it later.
+
+        Who comes first keeps its money first, as if each had a machine of its own.
+        """
+        if not any(job.id in self.stock.keeps for job in jobs):
+            return jobs
+        left, found = self._left_usd(jobs) * MICRO_PER_USD, list[Job]()
+        for job in jobs:
+            option = next(self.stock.options(job), None)
+            if option is None or option.offer.market != "spot" or job.id not in self.stock.keeps:
+                found.append(job)
+                continue
+            needed_s = option.offer.boot_s + option.runs_s
+            worst = worst_case(option.offer, needed_s, [job], self.world.now) or NOTHING
+            needs = worst + tail(option.offer, needed_s) + self.till.keep(job, option.offer)
+            if needs <= left:
+                left -= needs
+                found.append(job)
+            else:
+                self.at_once.add(job.id)
+                found.append(job.but(spec=job.spec.but(market="on-demand")))
+        return found
 
     def _purse(self, jobs: Sequence[Job]) -> Purse:
         rented: dict[str, float] = {}
@@ -170,15 +202,22 @@ class _Tendering:
             taken = {rental.payer: rental.reserved, **rental.projects}
             self.accounts = dict(projects.less(self._now(), taken))
             for payer in taken:
-                self.late[payer] = MicroUsd(self.late.get(payer, NOTHING) + pledged(rental))
+                more = self._late(rental, mine)
+                self.late[payer] = MicroUsd(self.late.get(payer, NOTHING) + more)
         self.steps += steps
 
     def _name(self, number: int) -> str:
         return f"rent-{self.world.version}-{number}"
 
+    def _late(self, made: Rental, mine: Sequence[Job]) -> MicroUsd:
+        """Return what a machine, and those that may have to switch from it, may need later."""
+        offer = made.taken
+        keeps = [NOTHING if offer is None else self.till.keep(job, offer) for job in mine]
+        return MicroUsd(pledged(made) + sum(keeps))
+
     def _refusal(self, made: Rental, mine: Sequence[Job], many: int) -> Refusal | None:
         """Return why so many machines that are alike are not admitted, or None."""
-        whole, kept = MicroUsd(many * made.reserved), MicroUsd(many * pledged(made))
+        whole, kept = MicroUsd(many * made.reserved), MicroUsd(many * self._late(made, mine))
         for one in mine:
             may_cost = MicroUsd(whole + kept)
             if (no := bounded(one, may_cost, held_for(self.world, one))) is not None:
@@ -216,13 +255,32 @@ class _Tendering:
             for seat in choice.seats
         )
         moved_usd = sum(float(self.stock.moved_usd(job)[at]) for job in mine) / choice.machines
-        cost = _micro(kind.cost_usd(used_s) + moved_usd)
+        cost = micro(kind.cost_usd(used_s) + moved_usd)
         beside = projects.for_new(made, {seat.job: seat.ends_at for seat in seats})
         devices = {seat.job: seat.devices for seat in choice.seats if seat.devices}
         made = made.but(starts_at=starts_at, seats=devices, projects=beside)
         return p.Rent(
-            rental=made, reason=_why(made, choice), seats=seats, cost=cost, moved=_micro(moved_usd)
+            rental=made,
+            reason=self._why(made, choice),
+            seats=seats,
+            cost=cost,
+            moved=micro(moved_usd),
         )
+
+    def _why(self, made: Rental, choice: Choice) -> Reason:
+        offer = made.taken
+        price = NOTHING if offer is None else offer.price_usd_h or NOTHING
+        boot_s = 0.0 if offer is None else offer.boot_s
+        says = (
+            f"{made.offer} for {usd(price)} USD an hour is on its way as {made.id}: "
+            f"{choice.says}; {usd(made.reserved)} USD are set aside"
+        )
+        if not self.at_once.isdisjoint(made.jobs):
+            says += (
+                "; on-demand at once, as the budget does not hold a spot machine and the switch "
+                "to on-demand that its deadline may ask for"
+            )
+        return Reason(code=Code.RENTED, says=says, change=f"{made.id} boots, in {boot_s:.0f} s")
 
     def _rental(
         self, offer: Offer, mine: Sequence[Job], used_s: Seconds, name: str
@@ -232,6 +290,7 @@ class _Tendering:
         worst = worst_cost(offer, self.world.now, lease.stop_at)
         if worst is None:
             return None
+        jobs = self.world.jobs
         return Rental(
             id=name,
             node=name,
@@ -241,6 +300,7 @@ class _Tendering:
             reserved=worst,
             taken=offer,
             jobs={job.id: job.spec.project for job in mine},
+            moves=tuple(job.id for job in mine if jobs[job.id].state in RUNS),
             reserved_at=self.world.now,
             late_until=late_until(self.world.now, used_s, landing),
         )
@@ -322,58 +382,3 @@ def _alike(made: p.Rent, names: Sequence[str]) -> list[p.Rent]:
         )
         for name in names
     ]
-
-
-def _tender(payer: str, problem: RentalProblem, found: RentalPlan) -> p.Tender:
-    kinds = {kind.offer: kind for kind in problem.kinds}
-    worst_usd = sum(
-        problem.terms.worst_usd(kinds[one.offer], one.used_s) * one.machines
-        for one in found.choices
-        if one.offer in kinds
-    )
-    chosen = {name for choice in found.choices for name in choice.jobs}
-    return p.Tender(
-        payer=payer,
-        jobs=tuple(problem.jobs),
-        cost=_micro(found.cost_usd),
-        worst=_micro(worst_usd),
-        bound=None if found.bound_usd is None else MicroUsd(math.floor(found.bound_usd * 10**6)),
-        one_each=_one_each(problem, chosen),
-        left_out=dict(found.left_out),
-        how=found.how,
-        code=Code.OUT_OF_EFFORT if found.out_of_effort else None,
-    )
-
-
-def _one_each(problem: RentalProblem, chosen: frozenset[str] | set[str]) -> MicroUsd | None:
-    """Return what a machine for each of the jobs would cost; None when one has none in time."""
-    total = 0.0
-    for row, job in enumerate(problem.jobs):
-        if job not in chosen:
-            continue
-        costs = [
-            problem.demands[row].nodes * kind.cost_usd(kind.boot_s + float(runs_s))
-            for kind, runs_s, late_s in zip(
-                problem.kinds, problem.runs_s[row], problem.late_s[row], strict=True
-            )
-            if math.isfinite(runs_s) and kind.boot_s + float(late_s) <= problem.done_by_s[row]
-        ]
-        if not costs:
-            return None
-        total += min(costs)
-    return _micro(total)
-
-
-def _micro(amount_usd: float) -> MicroUsd:
-    return MicroUsd(math.ceil(amount_usd * MICRO_PER_USD - 1e-6))
-
-
-def _why(made: Rental, choice: Choice) -> Reason:
-    offer = made.taken
-    price = NOTHING if offer is None else offer.price_usd_h or NOTHING
-    boot_s = 0.0 if offer is None else offer.boot_s
-    says = (
-        f"{made.offer} for {usd(price)} USD an hour is on its way as {made.id}: "
-        f"{choice.says}; {usd(made.reserved)} USD are set aside"
-    )
-    return Reason(code=Code.RENTED, says=says, change=f"{made.id} boots, in {boot_s:.0f} s")

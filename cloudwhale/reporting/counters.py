@@ -156,7 +156,7 @@ def counters(act: Act) -> list[Counter]:
 def _counter(slot: Slot, seen: Sequence[Value]) -> Counter | None:
     source, template, place = slot
     label = template if source == "inside" else _label(template.split("#"), place)
-    counter = Counter(slot, label.rsplit(".", 1)[-1], tuple(seen))
+    counter = Counter(slot, re.split(r"[.:]", label)[-1], tuple(seen))
     if source != "printed":
         return counter if _is_steady(seen) else None
     least = 2 if counter.says_progress else 4  # four of any number rise by chance once in 24

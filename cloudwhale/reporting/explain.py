@@ -10,6 +10,7 @@ from cloudwhale.model.rental import ON_ITS_WAY, Rental
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.model.value import Value
 from cloudwhale.reporting.sentences import SILENT, headline, reason_of
+from cloudwhale.reporting.tolls import Toll, tolls
 from cloudwhale.spi.store import Told
 
 
@@ -44,6 +45,8 @@ class Telling(Value):
     """Of an attempt's end: the most that it used, where anybody measured it."""
     grown: Resources | None = None
     """What the next attempt asks for, because this one outgrew what it had."""
+    toll: Toll | None = None
+    """Of the end of an attempt that was interrupted: what that has cost."""
     boot: dict[str, Seconds] | None = None
     """Of a place on a rented machine: how long the phases of its boot took; None: it told none."""
 
@@ -82,6 +85,7 @@ def story(
     boots = {one.node: one.boot.took_s for one in rentals if one.node is not None}
     coming = [one for one in rentals if job.id in one.jobs and one.state in ON_ITS_WAY]
     decided = {stored.now: _numbers(stored, decision, weights) for stored, decision in rounds}
+    costs = tolls(job.id, told, rentals)
     tellings: list[Telling] = []
     place: Placement | None = None
     for item in told:
@@ -90,10 +94,11 @@ def story(
             continue
         place = event.placement if isinstance(event, e.Placed) else place
         telling = _telling(event, place, decided)
-        if telling is not None and isinstance(event, e.Placed):
+        if telling is None:
+            continue
+        if isinstance(event, e.Placed):
             telling = telling.but(boot=boots.get(event.placement.node) or None)
-        if telling is not None:
-            tellings.append(telling)
+        tellings.append(telling.but(toll=costs.get(item.seq)))
     is_waiting = job.state is JobState.PENDING
     return Story(
         job=job, tellings=tuple(_gathered(tellings)), coming=tuple(coming) if is_waiting else ()

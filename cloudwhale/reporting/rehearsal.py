@@ -13,6 +13,9 @@ from cloudwhale.reporting.votes import Tells, Vote, all_tell, heard, votes
 SAME_LINES = 3
 """So many equal lines, with numbers in them that change, are the same work once more."""
 
+LAST_WORDS_S: Seconds = 3.0
+"""What an agent keeps of a notice to say what was saved."""
+
 PRINT = (
     "Print a line now and then that counts what is done, like `step 120 of 5000`, and go on "
     "counting where the checkpoint was."
@@ -281,7 +284,8 @@ class InTime:
     @property
     def is_enough(self) -> bool:
         """Say whether it ends within its grace, and the upload before the machine goes."""
-        return self.stop_s <= self.grace_s and self.stop_s + self.upload_s <= self.notice_s
+        in_all_s = self.stop_s + self.upload_s + LAST_WORDS_S
+        return self.stop_s <= self.grace_s and in_all_s <= self.notice_s
 
 
 def in_time(seen: Rehearsed, notice_s: Seconds, mb_s: float) -> InTime | None:

@@ -39,7 +39,7 @@ def cost_so_far(rental: Rental, now: Instant) -> MicroUsd:
     offer, since = rental.taken, rental.requested_at
     if rental.state is RentalState.RETURNED:
         return rental.spent
-    price = _usd_h(rental)
+    price = usd_h(rental)
     if offer is None or since is None or price is None:
         return NOTHING
     until = now if rental.ended_at is None else rental.ended_at
@@ -49,7 +49,7 @@ def cost_so_far(rental: Rental, now: Instant) -> MicroUsd:
     return min(rental.reserved, accrued)
 
 
-def _usd_h(rental: Rental) -> MicroUsd | None:
+def usd_h(rental: Rental) -> MicroUsd | None:
     """Return what an hour of it costs, disk and address included; None: nobody knows."""
     offer = rental.taken
     if offer is None:
@@ -98,7 +98,7 @@ def _asked_for(rental: Rental) -> str:
     offer = rental.taken
     if offer is None:
         return f"is asked for: {rental.offer}"
-    price = _usd_h(rental)
+    price = usd_h(rental)
     hourly = "" if price is None else f", {small(price)} an hour"
     return f"is asked for: {offer_words(offer)}{hourly}, {_reserved(rental)}"
 

@@ -1,4 +1,4 @@
-"""Compares what a resumed attempt did again with what the first had done: is all of it the same?"""
+"""Compares the steps that a resumed attempt did again with those of the first."""
 
 from collections.abc import Iterator
 

@@ -29,9 +29,9 @@ def headline(event: e.OfJob | e.Noted, place: Placement | None) -> str | None:
         case e.Failed() | e.Retried():
             return _ended_badly(event)
         case e.AttemptLost() | e.GaveWay() if event.reason.code in _OF_MACHINES:
-            return _OF_MACHINES[event.reason.code]
+            return _of_machine(event, place)
         case e.StopWished():
-            alone = (Code.LEASE_ENDS, Code.BRINGS_HOME)
+            alone = (Code.LEASE_ENDS, Code.BRINGS_HOME, Code.SWITCHES)
             is_for_others = event.wish == "give-way" and event.reason.code not in alone
             what = "gives way" if is_for_others else "is asked to stop"
             return f"{what}{f' on {where(place)}' if place else ''}"
@@ -50,6 +50,7 @@ _PLAIN: dict[type[e.OfJob], str] = {
     e.Parked: "parked until a person acts",
     e.GaveUp: "failed, it can never run",
     e.CheckpointLate: "saves later than it asked for",
+    e.DeadlineMissed: "is not done by its deadline",
     e.AttemptLost: "its node fell silent",
     e.Unconfirmed: "its agent is asked how it is: nobody can say whether its order was obeyed",
     e.Cleared: "the lost attempt is out, it can start again",
@@ -60,7 +61,9 @@ _PLAIN: dict[type[e.OfJob], str] = {
 
 _OF_MACHINES: dict[Code, str] = {
     Code.MACHINE_GONE: "its machine is gone",
+    Code.TAKEN_AWAY: "has stopped as its machine is taken away, is queued again",
     Code.BRINGS_HOME: "has stopped to go on at home, is queued again",
+    Code.SWITCHES: "has stopped to go on on on-demand, is queued again",
     Code.LEASE_ENDS: "has stopped before its lease ended, is queued again",
 }
 
@@ -72,8 +75,15 @@ _NOTED: dict[Code, str] = {
     Code.IMAGE_PULLED: "its image was fetched",
     Code.INPUTS_FETCHED: "its inputs come",
     Code.OUTPUTS_DROPPED: "not all that it left was kept",
+    Code.TAKEN_AWAY: "what the notice was good for",
     Code.STALE_ATTEMPT: "an attempt that does not count any more reports",
 }
+
+
+def _of_machine(event: e.AttemptLost | e.GaveWay, place: Placement | None) -> str:
+    if isinstance(event, e.AttemptLost) and event.reason.code is Code.TAKEN_AWAY:
+        return f"its machine{f' {place.node}' if place else ''} is taken away"
+    return _OF_MACHINES[event.reason.code]
 
 
 def gave_way(job: Job) -> int:

@@ -4,15 +4,16 @@ import textwrap
 from collections.abc import Iterator
 
 from cloudwhale.clock import iso
-from cloudwhale.model.units import Instant
+from cloudwhale.model.units import Instant, usd
 from cloudwhale.reporting.amounts import peaks_words, wants_words
 from cloudwhale.reporting.booting import phase_words, took_words
 from cloudwhale.reporting.explain import Numbers, Story, Telling
-from cloudwhale.reporting.figures import counted, moment, percent, span
+from cloudwhale.reporting.figures import counted, moment, money, percent, span
 from cloudwhale.reporting.score_table import score_lines
 from cloudwhale.reporting.sentences import array_words
 from cloudwhale.reporting.sheet import Cell, Line, Tone
 from cloudwhale.reporting.tables import TONES, why
+from cloudwhale.reporting.tolls import Toll
 
 HANG = 12
 """Columns that the time takes; what belongs to a telling stands to the right of it."""
@@ -140,10 +141,19 @@ def _end_lines(telling: Telling, now: Instant, width: int) -> Iterator[Line]:
     if telling.boot is not None and (took := took_words(telling.boot)):
         said = f"{span(sum(telling.boot.values()))}: {took}"
         yield from _wrapped("its machine booted in", said, width, indent=HANG)
+    if telling.toll is not None:
+        yield from _wrapped("it cost", toll_words(telling.toll), width, indent=HANG)
     if telling.peaks is not None:
         yield from _wrapped("used at most", peaks_words(telling.peaks), width, indent=HANG)
     if telling.grown is not None:
         yield from _wrapped("asks now for", wants_words(telling.grown), width, indent=HANG)
+
+
+def toll_words(toll: Toll) -> str:
+    """Return what an interruption has cost, in work, money and time."""
+    money_words = "" if toll.wasted is None else f", {money(toll.wasted)} of idle machine time"
+    again = "it has not run again" if toll.away_s is None else f"it ran {span(toll.away_s)} later"
+    return f"{span(toll.lost_s)} of work{money_words}; {again}"
 
 
 def _wrapped(
@@ -178,7 +188,15 @@ def _telling_keys(telling: Telling) -> dict[str, object]:
         "until": iso(telling.until),
         "held_until": iso(telling.held_until),
         "peaks": telling.peaks.model_dump() if telling.peaks else None,
+        "interruption": _toll_keys(telling.toll),
         "grown": telling.grown.model_dump() if telling.grown else None,
         "boot": telling.boot,
         **{key: numbers.get(key) for key in Numbers.model_fields},
     }
+
+
+def _toll_keys(toll: Toll | None) -> dict[str, object] | None:
+    if toll is None:
+        return None
+    wasted = None if toll.wasted is None else usd(toll.wasted)
+    return {"lost_work_s": toll.lost_s, "wasted_usd": wasted, "away_s": toll.away_s}

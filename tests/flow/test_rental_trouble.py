@@ -5,6 +5,7 @@ from typing import TypeVar
 
 import pytest
 from clouding import (
+    WarningCloud,
     a_cloudy_stage,
     account_of,
     adds_up,
@@ -13,11 +14,12 @@ from clouding import (
     is_settled,
     rentals_of,
     settles,
+    warn,
 )
 from staging import jobs_of, pass_by
 
-from cloudwhale.mailbox.box import folder_of, inbox_from
-from cloudwhale.mailbox.documents import Joined, Warned
+from cloudwhale.mailbox.box import inbox_from
+from cloudwhale.mailbox.documents import Joined
 from cloudwhale.model import event as e
 from cloudwhale.model.job import JobState
 from cloudwhale.model.node import Facts
@@ -205,13 +207,10 @@ def test_a_machine_that_comes_up_closes_it() -> None:
 
 
 def say_warned(stage: Stage, in_s: float | None) -> str:
-    """Let a machine say that it was warned; return its name."""
+    """Let a machine's provider warn it; return its name."""
     (rental,) = open_rentals(stage)
-    folder, now = folder_of(rental.id, rental.door), stage.machine_time
-    box = inbox_from(stage.scenery.objects, folder)
-    goes_at = None if in_s is None else now + in_s
-    said = Warned(at=now, agent=f"{rental.id}-1", goes_at=goes_at, says="terminate at 12:00")
-    box.post(said.model_dump_json().encode(), box.newest())
+    now = stage.machine_time
+    warn(stage, rental.id, None if in_s is None else now + in_s)
     return rental.id
 
 
@@ -225,21 +224,23 @@ def running(stage: Stage) -> Stage:
 
 
 def test_a_notice_lands_the_job_and_it_goes_on_elsewhere_without_a_retry() -> None:
-    stage = running(a_cloudy_stage(("saving",)))
+    stage = running(a_cloudy_stage(("saving",), cloud=WarningCloud))
     name = say_warned(stage, 120.0)
     pass_by(stage, 3.0)
-    assert open_rentals(stage)[0].state is RentalState.DRAINING
+    states = [one.state for one in open_rentals(stage) if one.id != name]
+    assert states == [RentalState.BOOTING], "its next machine is on its way"
+    assert RentalState.DRAINING in [one.state for one in rentals_of(stage)[name]]
     assert settles(stage)
     adds_up(stage)
     (job,) = jobs_of(stage).values()
     assert (job.state, job.attempt, job.retries, job.lost_s) == (JobState.COMPLETED, 2, 0, 0.0)
-    (says,) = noted(stage, Code.TAKEN_AWAY)
+    says, *_ = noted(stage, Code.TAKEN_AWAY)
     assert says.startswith(f"{name} is taken away by its provider in 1")
     assert says.endswith("terminate at 12:00")
 
 
 def test_that_it_may_go_is_told_and_changes_nothing() -> None:
-    stage = running(a_cloudy_stage(("saving",)))
+    stage = running(a_cloudy_stage(("saving",), cloud=WarningCloud))
     name = say_warned(stage, None)
     assert settles(stage)
     (job,) = jobs_of(stage).values()

@@ -171,7 +171,7 @@ def test_a_machine_that_is_taken_away_costs_its_time_and_the_job_resumes_on_anot
     machine.taken_at = stage.machine_time + 0.5
     played(stage)
     (job,) = jobs_of(stage).values()
-    assert (job.state, job.attempt, job.retries) == (JobState.COMPLETED, 2, 1)
+    assert (job.state, job.attempt, job.retries) == (JobState.COMPLETED, 2, 0)
     assert 0 < job.lost_s < 15.0
     assert RentalState.LOST in states_of(stage)[0]
     assert len(cloud_of(stage).hired) == 2

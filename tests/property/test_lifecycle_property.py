@@ -54,6 +54,7 @@ of_jobs = st.one_of(
         wish=st.sampled_from(["give-way", "limit"]), reason=whys,
     ),
     st.builds(e.CheckpointLate, at=times, job=jobs, attempt=attempts, reason=whys),
+    st.builds(e.DeadlineMissed, at=times, job=jobs, reason=whys),
     st.builds(e.AttemptLost, at=times, job=jobs, attempt=attempts, reason=whys),
     st.builds(e.Cleared, at=times, job=jobs, attempt=attempts, lost_s=times),
     st.builds(e.OrderPosted, at=times, job=jobs, attempt=attempts, number=st.just(1)),

@@ -37,8 +37,11 @@ def remarks(agent: Told) -> list[str]:
     return [one.says for one in agent.reports(d.Remark) if one.code is Code.TAKEN_AWAY]
 
 
-def told(actions: Sequence[Action]) -> list[float | None]:
-    return [one.goes_at for one in posted(list(actions)) if isinstance(one, d.Warned)]
+def told(actions: Sequence[Action]) -> list[tuple[float | None, bool]]:
+    """Return what is told of its going: when, and whether its jobs stop for that."""
+    return [
+        (one.goes_at, one.stops) for one in posted(list(actions)) if isinstance(one, d.Warned)
+    ]
 
 
 def ends(agent: Told, code: int, by_itself: bool = False, ran_s: float = 100.0) -> None:
@@ -53,7 +56,7 @@ def ends(agent: Told, code: int, by_itself: bool = False, ran_s: float = 100.0) 
 def test_what_goes_in_days_is_told_at_once_and_works_on() -> None:
     agent = rented().running()
     actions = warned(agent, 2 * DAY_S)
-    assert told(actions) == [2 * DAY_S]
+    assert told(actions) == [(2 * DAY_S, False)]
     assert not of(Signal, agent.pass_(DAY_S))
     assert of(Prepare, agent.tell(start("other")))
 
@@ -63,7 +66,7 @@ def test_what_goes_in_days_lands_in_time_and_is_told_again_when_it_is_near() -> 
     warned(agent, 2 * DAY_S)
     assert not of(Signal, agent.pass_(2 * DAY_S - SOON_S - 1.0))
     actions = agent.pass_(1.0)
-    assert told(actions) == [2 * DAY_S]
+    assert told(actions) == [(2 * DAY_S, True)]
     (signal,) = of(Signal, actions)
     assert (signal.wish.grace_s, signal.wish.why) == (30.0, SAYS)
 

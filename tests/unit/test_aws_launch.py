@@ -12,6 +12,7 @@ from small_schedules import refused
 from cloudwhale.model.rental import Lease
 from cloudwhale.spi.errors import Denied, NoCapacity, PriceMoved, TryAnother, Unreachable
 from cloudwhale_providers.aws.launching import token
+from cloudwhale_providers.aws.offers import LiveOffers
 from cloudwhale_providers.sandbox.guests import block
 
 
@@ -76,6 +77,17 @@ def test_a_price_that_has_doubled_everywhere_is_told(aws: SmallAws) -> None:
     with pytest.raises(PriceMoved, match="0.80 USD/h now"):
         a_provider(aws).launch(a_request())
     assert not aws.boxes
+
+
+def test_a_launch_that_found_a_price_moved_has_it_asked_for_anew(
+    aws: SmallAws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    aws.prices = {f"us-east-1{letter}": "0.8" for letter in "abc"}
+    forgotten: list[str] = []
+    monkeypatch.setattr(LiveOffers, "forget_prices", lambda self, region: forgotten.append(region))
+    with pytest.raises(PriceMoved):
+        a_provider(aws).launch(a_request())
+    assert forgotten == ["us-east-1"]
 
 
 def test_own_subnets_stand_for_their_zones_the_emptiest_of_each(aws: SmallAws) -> None:

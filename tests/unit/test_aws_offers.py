@@ -213,6 +213,22 @@ def test_without_a_network_nothing_is_offered_as_new(aws: FakeCalls) -> None:
         offers_of(aws)
 
 
+def test_a_price_that_has_moved_is_asked_for_at_once(aws: FakeCalls) -> None:
+    live = LiveOffers(aws, lambda now: CATALOGUE, ("us-east-1",))
+    live.offers(NOW)
+    moved = {"SpotPriceHistory": [a_row("us-east-1a", "0.82")]}
+    aws.says("describe_spot_price_history", moved)
+    assert _price(live.offers(NOW + 60)) == 410_000
+    live.forget_prices("us-east-1")
+    live.forget_prices("nowhere")
+    assert _price(live.offers(NOW + 61)) == 820_000
+
+
+def _price(offers: Sequence[Offer]) -> int | None:
+    (found,) = [one for one in offers if one.id == "aws/us-east-1a/g5.xlarge/spot"]
+    return found.price_usd_h
+
+
 def test_prices_are_kept_for_five_minutes_and_zones_for_an_hour(aws: FakeCalls) -> None:
     live = LiveOffers(aws, lambda now: CATALOGUE, ("us-east-1",))
     for minute in range(11):

@@ -147,7 +147,7 @@ def test_of_a_job_that_ended_nobody_knows_when_the_last_to_be_written_may_be_hal
     assert newest(Watch(tmp_path, {}), 100.0, End(None)) == "step-1"
 
 
-@pytest.mark.parametrize("mark", [".complete", ".metadata"])
+@pytest.mark.parametrize("mark", [".complete", ".metadata", "commit_success.txt"])
 def test_what_a_framework_marks_as_complete_is_whole(tmp_path: Path, mark: str) -> None:
     save(tmp_path, "step-1/weights")
     save(tmp_path, f"step-1/{mark}", b"1")
@@ -171,6 +171,19 @@ def test_torch_shards_without_their_metadata_are_not_whole(tmp_path: Path) -> No
     assert newest(watch, 100.0, end=FINISHED) is None
     save(tmp_path, "step-1/.metadata", b"1")
     assert newest(watch, 101.0) == "step-1"
+
+
+def test_torch_shards_of_ranks_that_save_alone_are_whole_with_the_metadata_of_each(
+    tmp_path: Path,
+) -> None:
+    watch = Watch(tmp_path, {})
+    for name in ("__0_0.distcp", "__1_0.distcp", "__1_1.distcp", "__1.metadata"):
+        save(tmp_path, f"step-1/{name}")
+    assert newest(watch, 100.0, end=FINISHED) is None
+    save(tmp_path, "step-1/__0.metadata.tmp")
+    assert newest(watch, 101.0, end=FINISHED) is None
+    save(tmp_path, "step-1/__0.metadata")
+    assert newest(watch, 102.0, end=FINISHED) == "step-1"
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,7 @@ EVENTS: Mapping[type[e.OfJob], Callable[[int], e.OfJob]] = {
     e.GaveUp: lambda _: e.GaveUp(at=NOW, job="j", reason=WHY),
     e.StopWished: lambda n: e.StopWished(at=NOW, job="j", attempt=n, wish="limit", reason=WHY),
     e.CheckpointLate: lambda n: e.CheckpointLate(at=NOW, job="j", attempt=n, reason=WHY),
+    e.DeadlineMissed: lambda n: e.DeadlineMissed(at=NOW, job="j", reason=WHY),
     e.AttemptLost: lambda n: e.AttemptLost(at=NOW, job="j", attempt=n, reason=WHY),
     e.Cleared: lambda n: e.Cleared(at=NOW, job="j", attempt=n, lost_s=3.0),
     e.OrderPosted: lambda n: e.OrderPosted(at=NOW, job="j", attempt=n, number=1),

@@ -60,7 +60,7 @@ def test_a_warned_machine_drains_and_one_that_drains_already_is_left_alone() -> 
     notice = Notice(NAME, 220.0, "terminate")
     hired = Hired(world(READY, RUNNING), NOW)
     kinds = [one.kind for one in hired.warned(notice)]
-    assert kinds == ["noted", "rental-changed", "node-drained"]
+    assert kinds == ["noted", "rental-changed", "node-drained", "attempt-lost"]
     assert hired.warned(notice) == (), "it is told again, by its provider's list, say"
     assert Hired(world(READY.but(ended_at=5.0)), NOW).warned(notice) == ()
     assert Hired(world(READY), NOW).warned(Notice("other", 220.0, "")) == ()

@@ -115,6 +115,13 @@ class LiveOffers:
                 self._prices = _usd_h(self._listed(now))
             return self._prices.get((zone, type_name, market))
 
+    def forget_prices(self, region: str) -> None:
+        """Ask for the spot prices of a region at the next chance: one is said to have moved."""
+        with self._lock:
+            known = self._known.get(region)
+            if known is not None:
+                self._known[region] = replace(known, priced_at=_Region().priced_at)
+
     def regions(self, listed: Iterable[str], now: Instant) -> list[str]:
         """Return those of some regions that are configured and enabled, by name."""
         wanted = set(meant(self._patterns, "aws", listed, REGION)) & set(listed)

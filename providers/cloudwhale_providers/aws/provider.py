@@ -6,7 +6,7 @@ from typing import Literal
 
 from cloudwhale.model.offer import Offer
 from cloudwhale.model.units import Instant, Seconds
-from cloudwhale.spi.errors import CloudwhaleError, Denied, TryAnother, Unreachable
+from cloudwhale.spi.errors import CloudwhaleError, Denied, PriceMoved, TryAnother, Unreachable
 from cloudwhale.spi.provider import Amends, Check, Grounds, LaunchRequest, Leftover, Machine, Stop
 from cloudwhale_providers.aws.account import Account
 from cloudwhale_providers.aws.asking import Calls
@@ -78,7 +78,11 @@ class AwsProvider:
             raise Denied(says, "Please report it.")
         if request.stop_at <= self._grounds.clock.now():
             raise self._too_late(request, offer)
-        made = self._launching.launched(request, offer)
+        try:
+            made = self._launching.launched(request, offer)
+        except PriceMoved:
+            self._live.forget_prices(offer.region)  # else the old ones are offered again, and again
+            raise
         return self._stopping.armed(request, offer, made)
 
     def machines(self) -> Sequence[Machine]:

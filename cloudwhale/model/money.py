@@ -1,0 +1,58 @@
+"""What can have happened to money: bounds that were set, sums set aside, spent or free again."""
+
+from typing import Literal
+
+from cloudwhale.model.budget import Budget
+from cloudwhale.model.happened import Happened
+from cloudwhale.model.units import MicroUsd
+
+
+class BudgetSet(Happened):
+    """Somebody has set, changed or lifted what a project may spend in a month."""
+
+    kind: Literal["budget-set"] = "budget-set"
+    budget: Budget
+
+
+class RunBudgetSet(Happened):
+    """Somebody has changed what a run may spend, after it was opened."""
+
+    kind: Literal["run-budget-set"] = "run-budget-set"
+    run: str
+    limit: MicroUsd
+    by: str = ""
+
+
+class Reserved(Happened):
+    """Money was set aside for a lease, in full, before the lease began or grew."""
+
+    kind: Literal["reserved"] = "reserved"
+    payer: str
+    rental: str
+    amount: MicroUsd
+    projects: dict[str, MicroUsd] = {}
+    """What the accounts of its projects set aside for it, beside the payer."""
+
+
+class Charged(Happened):
+    """Reserved money was spent; the price is frozen here."""
+
+    kind: Literal["charged"] = "charged"
+    payer: str
+    rental: str
+    amount: MicroUsd
+    job: str | None = None
+    project: str = "default"
+    account: str = ""
+    """The project's account that the same money is taken from; empty: none is kept."""
+
+
+class Released(Happened):
+    """Reserved money was not needed."""
+
+    kind: Literal["released"] = "released"
+    payer: str
+    rental: str
+    amount: MicroUsd
+    projects: dict[str, MicroUsd] = {}
+    """What the accounts of its projects need no more, beside the payer."""

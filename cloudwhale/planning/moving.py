@@ -1,0 +1,83 @@
+"""Who is stopped to go on on its next machine, now that this is ready.
+
+A job that runs on spot and was rented for on on-demand, for its deadline, is stopped with a
+checkpoint once that machine is there. Who is expected to be done where it is, before staying stops
+being safe (`safety.stays_until`), is not moved: the machine stands by for it.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+
+from cloudwhale.model import plan as p
+from cloudwhale.model.job import Job, JobState
+from cloudwhale.model.reason import Code, Reason
+from cloudwhale.model.rental import Rental, RentalState
+from cloudwhale.model.units import Instant, Seconds
+from cloudwhale.model.world import World
+from cloudwhale.planning.durations import Durations
+from cloudwhale.planning.leasing import coming_s
+from cloudwhale.planning.next_machines import as_waiting, comes
+from cloudwhale.planning.queue import earliest
+from cloudwhale.planning.reserving import clock
+from cloudwhale.planning.safety import stays_until
+from cloudwhale.planning.speeds import run_s
+from cloudwhale.planning.switching import changeover, is_on_spot, is_sure
+
+
+def moves(world: World, durations: Durations) -> tuple[Sequence[p.AskToStop], Instant | None]:
+    """Return who is stopped to go on on an on-demand machine that is ready, and when to look.
+
+    Who is expected to be done where it is, before that stops being safe, stays.
+    """
+    steps: list[p.AskToStop] = []
+    again: Instant | None = None
+    for _, rental in sorted(world.rentals.items()):
+        for job in _ready_to_move(rental, world):
+            stays = _stays_until(job, rental, world, durations)
+            if world.now + _left_there_s(job, world, durations) <= stays:
+                again = earliest(again, stays)
+                continue
+            steps.append(_moved(job, rental))
+    return steps, again
+
+
+def _ready_to_move(rental: Rental, world: World) -> Iterator[Job]:
+    node = world.nodes.get(rental.node or "")
+    is_ready = rental.state is RentalState.READY and rental.ended_at is None
+    if not is_ready or node is None or node.state.value != "ready" or not is_sure(rental):
+        return
+    for name in rental.moves:
+        job = world.jobs.get(name)
+        if job is None or job.wish is not None or not comes(job, rental):
+            continue
+        if job.state in (JobState.STARTING, JobState.RUNNING) and is_on_spot(job, world):
+            yield job
+
+
+def _stays_until(job: Job, rental: Rental, world: World, durations: Durations) -> Instant:
+    offer, deadline = rental.taken, job.spec.deadline
+    if offer is None or deadline is None:
+        return -math.inf
+    left_s = coming_s([as_waiting(job, world.now)], rental, durations)
+    return stays_until(deadline, left_s, changeover(job, offer, world))
+
+
+def _left_there_s(job: Job, world: World, durations: Durations) -> Seconds:
+    """Return how much longer a job is expected to run where it is."""
+    place = job.placement
+    rental = None if place is None else world.rentals.get(place.node)
+    devices = () if rental is None or rental.taken is None else rental.taken.facts.devices
+    models = {device.id: device.model for device in devices}
+    given = () if place is None else place.devices
+    model = next((models[name] for name in given if name in models), None)
+    ran_s = 0.0 if job.started_at is None else world.now - job.started_at
+    left_s = run_s(job, model, 0, durations) - ran_s
+    return left_s if left_s > 0 else math.inf
+
+
+def _moved(job: Job, rental: Rental) -> p.AskToStop:
+    says = f"stops, checkpoint first, to go on on {rental.id} ({rental.offer}), on-demand"
+    if job.spec.deadline is not None:
+        says += f": for its deadline at {clock(job.spec.deadline)}"
+    reason = Reason(code=Code.SWITCHES, says=says, change="a later deadline")
+    return p.AskToStop(job=job.id, attempt=job.attempt, wish="give-way", reason=reason)

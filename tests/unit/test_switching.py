@@ -1,0 +1,391 @@
+"""Who switches to on-demand for its deadline: when, onto what, with which money, and checks."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from clouding import RENTING, an_offer
+from makers import a_job, a_node, a_world, placed, wants
+
+from cloudwhale.model import plan as p
+from cloudwhale.model.job import Checkpoint, CheckpointRule, Job, JobState, Wish
+from cloudwhale.model.node import NodeState
+from cloudwhale.model.reason import Code, Reason
+from cloudwhale.model.rental import Lease, Rental, RentalState
+from cloudwhale.model.units import MicroUsd, micro_usd
+from cloudwhale.model.world import Account, Sighting, World
+from cloudwhale.planning import checker, checker_deadlines
+from cloudwhale.planning.durations import Durations
+from cloudwhale.planning.planner import plan
+from cloudwhale.planning.stock import Stock
+from cloudwhale.planning.switching import Switches, switches_of
+
+HOUR = 3600.0
+NOW = 10 * HOUR
+RULES = RENTING.rules
+RULE = CheckpointRule(every_s=600.0, grace_s=30.0)
+FIRM = an_offer("firm", boot_s=120.0)
+SPOT = an_offer(
+    "spot", market="spot", price_usd_h=micro_usd("1.2"), boot_s=90.0, hazard_per_h=0.05,
+    notice_s=120.0,
+)  # fmt: skip
+LEASE = Lease(number=1, watched_until=NOW + 900, away_until=NOW + 9e4, stop_at=NOW + 9e4 + 120)
+CHANGES = 30.0 + 120.0 + 60.0
+"""Tick, boot and restore; who runs on spot is out within the notice of 120 s."""
+THERE = "rent-0-1"
+NEXT = "rent-0-2"
+
+
+def a_rental(name: str = THERE, offer: Any = SPOT, **of: Any) -> Rental:
+    base: dict[str, Any] = {
+        "id": name, "node": name, "payer": "run-1", "offer": offer.id, "lease": LEASE,
+        "reserved": micro_usd(5), "taken": offer, "jobs": {"j": "default"},
+        "state": RentalState.READY, "machine": f"m-{name}", "requested_at": 0.0, "told": LEASE,
+    }  # fmt: skip
+    return Rental(**{**base, **of})
+
+
+def waits(deadline: float, **of: Any) -> Job:
+    """Make a job of two hours that waits."""
+    base = {"resources": wants(cpu=4), "duration_s": 2 * HOUR, "checkpoint": RULE}
+    return a_job("j", **{**base, "deadline": deadline, **of}).but(submitted_at=NOW - 60)
+
+
+def runs(deadline: float, saved_s: float = HOUR, **of: Any) -> Job:
+    """Make it run on spot, half of it saved by now, and half an hour of work since."""
+    began = NOW - saved_s - HOUR / 2
+    saved = Checkpoint(
+        attempt=1, seq=1, name="c-1", size_bytes=0, saved_at=NOW - HOUR / 2, manifest="m"
+    )
+    job = placed(waits(deadline, **of), THERE)
+    return job.but(state=JobState.RUNNING, order_posted=True, started_at=began, checkpoint=saved)
+
+
+def world(*jobs: Job, rentals: tuple[Rental, ...] = (), limit: int = 100, **of: Any) -> World:
+    nodes = [a_node(cpu=1.0)]
+    for rental in rentals:
+        machine = a_node(rental.id, cpu=8.0, memory_gib=32.0, owned=False, provider="cloud")
+        ready = rental.state is RentalState.READY
+        nodes.append(machine.but(state=NodeState.READY if ready else NodeState.EXPECTED))
+    taken = MicroUsd(sum(one.reserved for one in rentals))
+    base: dict[str, Any] = {
+        "now": NOW, "rentals": {one.id: one for one in rentals}, "offers": (FIRM, SPOT),
+        "accounts": {"run-1": Account(payer="run-1", limit=micro_usd(limit), reserved=taken)},
+        "sightings": {node.id: Sighting(node=node.id, heard_at=NOW) for node in nodes},
+    }  # fmt: skip
+    return a_world(list(jobs), nodes, **{**base, **of})
+
+
+def seen(of: World) -> Switches:
+    return switches_of(of, Durations({}), Stock(of.offers, Durations({})))
+
+
+def checked(of: World) -> p.Plan:
+    made = plan(of, RENTING)
+    assert checker.check(made, of, RULES) == ()
+    return made
+
+
+def rents(made: p.Plan) -> list[tuple[str, tuple[str, ...]]]:
+    return [
+        (step.rental.offer, step.rental.moves) for step in made.steps if isinstance(step, p.Rent)
+    ]
+
+
+ON_SPOT = (a_rental(),)
+ON_ITS_WAY = a_rental(NEXT, FIRM, state=RentalState.BOOTING, moves=("j",))
+IS_READY = ON_ITS_WAY.but(state=RentalState.READY)
+
+# -- when ------------------------------------------------------------------------------------
+
+
+def test_the_moment_of_one_that_waits_counts_tick_boot_restore_and_all_its_work() -> None:
+    found = seen(world(waits(NOW + 4 * HOUR))).known["j"]
+    assert found.at == pytest.approx(NOW + 2 * HOUR - CHANGES)
+
+
+def test_the_moment_of_one_that_runs_counts_its_newest_checkpoint_and_the_hand_over() -> None:
+    found = seen(world(runs(NOW + 4 * HOUR), rentals=ON_SPOT)).known["j"]
+    assert found.at == pytest.approx(NOW + 3 * HOUR - CHANGES - 120.0)
+
+
+def test_a_large_checkpoint_takes_longer_to_fetch() -> None:
+    job = runs(NOW + 4 * HOUR)
+    saved = job.checkpoint
+    assert saved is not None
+    large = job.but(checkpoint=saved.but(size_bytes=50_000_000_000))
+    before, after = (seen(world(one, rentals=ON_SPOT)).known["j"].at for one in (job, large))
+    assert before - after == pytest.approx(500.0)
+
+
+@pytest.mark.parametrize(
+    ("why", "job"),
+    [
+        ("it has no deadline", waits(0.0).but(spec=waits(0.0).spec.but(deadline=None))),
+        ("its deadline has passed", waits(NOW)),
+        ("it wants spot alone", waits(NOW + 4 * HOUR, market="spot")),
+        ("it is for machines of ours", waits(NOW + 4 * HOUR, market="local")),
+        ("it is to be cancelled", waits(NOW + 4 * HOUR).but(wish=Wish.CANCEL)),
+        ("it is to be paused", waits(NOW + 4 * HOUR).but(wish=Wish.PAUSE)),
+        ("it is on a machine of ours", placed(waits(NOW + 4 * HOUR), "host")),
+        ("no machine would be in time", waits(NOW + HOUR)),
+        ("it is a gang", waits(NOW + 4 * HOUR, nodes=2)),
+    ],
+)  # fmt: skip
+def test_nobody_switches_when(why: str, job: Job) -> None:
+    assert seen(world(job)).known == {}, why
+
+
+def test_who_comes_after_others_is_not_looked_at_before_they_are_done() -> None:
+    other = a_job("k", resources=wants(cpu=4), duration_s=HOUR)
+    assert seen(world(waits(NOW + 4 * HOUR).but(after=("k",)), other)).known == {}
+
+
+def test_who_has_an_on_demand_machine_on_its_way_needs_no_other() -> None:
+    rentals = (*ON_SPOT, ON_ITS_WAY)
+    assert seen(world(runs(NOW + 4 * HOUR), rentals=rentals)).known == {}
+
+
+def test_the_cheapest_that_is_in_time_counts_and_a_dearer_one_when_it_no_longer_is() -> None:
+    fast = an_offer("fast", boot_s=10.0, price_usd_h=micro_usd(36), cap_usd_h=micro_usd(36))
+    early = world(waits(NOW + 4 * HOUR), offers=(fast, FIRM))
+    assert seen(early).known["j"].offer.id == "firm"
+    late = world(waits(NOW + 2 * HOUR + 100.0), offers=(fast, FIRM))
+    assert seen(late).known["j"].offer.id == "fast"
+
+
+# -- what is done ----------------------------------------------------------------------------
+
+
+def test_before_its_moment_one_that_runs_is_looked_at_by_then() -> None:
+    of = world(runs(NOW + 4 * HOUR), rentals=ON_SPOT)
+    made = checked(of)
+    assert rents(made) == []
+    assert made.look_again_at is not None
+    assert made.look_again_at <= NOW + 3 * HOUR - CHANGES - 120.0
+
+
+def test_at_its_moment_one_that_runs_is_rented_for_and_goes_on_meanwhile() -> None:
+    of = world(runs(NOW + HOUR + CHANGES + 120.0), rentals=ON_SPOT)
+    made = checked(of)
+    assert rents(made) == [("firm", ("j",))]
+    assert not [step for step in made.steps if isinstance(step, p.AskToStop | p.Return)]
+    (rent,) = [step for step in made.steps if isinstance(step, p.Rent)]
+    assert rent.reason.code is Code.SWITCHES
+    assert "330 s until it goes on there and 3600 s of work" in rent.reason.says
+
+
+def test_one_that_waits_past_its_moment_is_rented_for_on_demand_though_spot_is_cheaper() -> None:
+    early, late = waits(NOW + 3 * HOUR), waits(NOW + 2 * HOUR + CHANGES)
+    assert rents(checked(world(early))) == [("spot", ())]
+    assert rents(checked(world(late))) == [("firm", ())]
+
+
+def test_a_spot_machine_that_would_come_too_late_to_help_is_not_rented() -> None:
+    soon = waits(NOW + 2 * HOUR + CHANGES + SPOT.boot_s)
+    assert rents(checked(world(soon))) == [("firm", ())]
+
+
+def test_a_spot_machine_that_boots_for_one_that_is_due_goes_back() -> None:
+    boots = a_rental(state=RentalState.BOOTING)
+    made = checked(world(waits(NOW + 2 * HOUR + CHANGES), rentals=(boots,)))
+    assert rents(made) == [("firm", ())]
+    assert [step.rental.id for step in made.steps if isinstance(step, p.Return)] == [THERE]
+
+
+def test_one_that_recovers_past_its_moment_is_rented_for_on_demand() -> None:
+    gone = a_rental(state=RentalState.DRAINING)
+    job = runs(NOW + HOUR + CHANGES + 120.0).but(state=JobState.RECOVERING)
+    assert [offer for offer, _ in rents(checked(world(job, rentals=(gone,))))] == ["firm"]
+
+
+def test_once_its_machine_is_ready_it_is_stopped_to_go_on_there() -> None:
+    of = world(runs(NOW + HOUR + 2 * CHANGES), rentals=(*ON_SPOT, IS_READY))
+    (stop,) = [step for step in checked(of).steps if isinstance(step, p.AskToStop)]
+    assert (stop.job, stop.wish, stop.reason.code) == ("j", "give-way", Code.SWITCHES)
+
+
+def test_who_is_done_before_that_stops_being_safe_is_not_moved() -> None:
+    job = runs(NOW + HOUR, saved_s=2 * HOUR - 600.0).but(started_at=NOW - 2 * HOUR + 50.0)
+    saved = job.checkpoint
+    assert saved is not None
+    job = job.but(checkpoint=saved.but(saved_at=NOW - 100.0))
+    of = world(job, rentals=(*ON_SPOT, IS_READY))
+    made = checked(of)
+    assert not [step for step in made.steps if isinstance(step, p.AskToStop)]
+    assert made.look_again_at is not None and made.look_again_at < NOW + HOUR
+
+
+def test_it_goes_to_its_on_demand_machine_and_not_back_to_the_spot_machine_that_it_left() -> None:
+    why = Reason(code=Code.SWITCHES, says="stops to go on elsewhere")
+    job = runs(NOW + HOUR + CHANGES).but(
+        state=JobState.PENDING, placement=None, started_at=None, reason=why, run_s=HOUR,
+    )  # fmt: skip
+    made = checked(world(job, rentals=(*ON_SPOT, IS_READY)))
+    (place,) = [step for step in made.steps if isinstance(step, p.Place)]
+    assert place.placement.node == NEXT
+    assert [step.rental.id for step in made.steps if isinstance(step, p.Return)] == [THERE]
+
+
+def test_a_place_of_ours_that_is_in_time_goes_before_on_demand() -> None:
+    home = a_node(cpu=8.0)
+    job = waits(NOW + 2 * HOUR + CHANGES)
+    of = replace(world(job), nodes={home.id: home})
+    made = checked(of)
+    assert rents(made) == []
+    assert [s.placement.node for s in made.steps if isinstance(s, p.Place)] == [home.id]
+
+
+# -- money -----------------------------------------------------------------------------------
+
+
+def test_a_budget_that_holds_a_spot_machine_and_the_switch_starts_on_spot() -> None:
+    may = seen(world(waits(NOW + 4 * HOUR))).known["j"].may_cost
+    assert micro_usd(11) < may < micro_usd(13)  # two hours and a half at 3.60, boot, landing, stop
+    assert rents(checked(world(waits(NOW + 4 * HOUR), limit=25))) == [("spot", ())]
+
+
+def test_a_budget_that_does_not_hold_both_goes_to_on_demand_at_once() -> None:
+    made = checked(world(waits(NOW + 4 * HOUR), limit=20))
+    assert rents(made) == [("firm", ())]
+    (rent,) = [step for step in made.steps if isinstance(step, p.Rent)]
+    assert "not hold a spot machine and the switch" in rent.reason.says
+
+
+def test_a_budget_that_holds_neither_is_told() -> None:
+    made = checked(world(waits(NOW + 4 * HOUR), limit=8))
+    assert rents(made) == []
+    (told,) = [step for step in made.steps if isinstance(step, p.Explain)]
+    assert told.reason.code is Code.OVER_BUDGET
+
+
+def test_nobody_takes_the_money_that_is_kept_for_a_switch() -> None:
+    job = runs(NOW + 4 * HOUR)
+    other = a_job("k", resources=wants(cpu=8), duration_s=2 * HOUR).but(submitted_at=NOW)
+    rental = ON_SPOT[0].but(jobs={"j": "default"})
+    assert rents(checked(world(job, other, rentals=(rental,), limit=30))) == [("spot", ())]
+    assert rents(checked(world(job, other, rentals=(rental,), limit=20))) == []
+    free = job.but(spec=job.spec.but(deadline=None))
+    assert rents(checked(world(free, other, rentals=(rental,), limit=20))) == [("spot", ())]
+
+
+def test_its_own_budget_holds_both_too() -> None:
+    rich, poor = (waits(NOW + 4 * HOUR, budget=micro_usd(usd)) for usd in (25, 20))
+    assert rents(checked(world(rich))) == [("spot", ())]
+    assert rents(checked(world(poor))) == [("firm", ())]
+
+
+def test_where_on_demand_cannot_be_paid_spot_is_better_than_nothing() -> None:
+    late = waits(NOW + 2 * HOUR + CHANGES)
+    cheap = SPOT.but(cap_usd_h=micro_usd("1.2"))
+    made = checked(world(late, limit=5, offers=(FIRM, cheap)))
+    assert rents(made) == [] or rents(made) == [("spot", ())]
+
+
+def test_who_runs_and_cannot_be_paid_a_switch_is_told_once() -> None:
+    job = runs(NOW + HOUR + CHANGES + 120.0)
+    of = world(job, rentals=ON_SPOT, limit=6)
+    (told,) = [step for step in checked(of).steps if isinstance(step, p.Explain)]
+    assert told.reason.code is Code.OVER_BUDGET
+    assert "its deadline asks for on-demand" in told.reason.says
+    again = replace(of, jobs={"j": job.but(reason=told.reason)})
+    assert not [step for step in checked(again).steps if isinstance(step, p.Explain)]
+
+
+# -- a deadline that passes ------------------------------------------------------------------
+
+
+def test_who_runs_when_its_deadline_passes_goes_on_and_is_told_once() -> None:
+    job = runs(NOW - 5.0)
+    made = checked(world(job, rentals=ON_SPOT))
+    (told,) = [step for step in made.steps if isinstance(step, p.Missed)]
+    assert told.reason.code is Code.DEADLINE_MISSED and "5 s ago" in told.reason.says
+    assert not [step for step in made.steps if isinstance(step, p.AskToStop)]
+    said = checked(world(job.but(deadline_said=True), rentals=ON_SPOT))
+    assert not [step for step in said.steps if isinstance(step, p.Missed)]
+
+
+def test_a_deadline_to_come_is_looked_at_when_it_comes() -> None:
+    job = runs(NOW + 30.0)
+    again = checked(world(job, rentals=ON_SPOT)).look_again_at
+    assert again is not None and again <= NOW + 30.0
+
+
+# -- the checker -----------------------------------------------------------------------------
+
+
+def a_plan(*steps: p.Step, again: float | None = None) -> p.Plan:
+    return p.Plan(version=1, steps=steps, look_again_at=again)
+
+
+def stop(job: str = "j") -> p.AskToStop:
+    why = Reason(code=Code.SWITCHES, says="stops to go on elsewhere")
+    return p.AskToStop(job=job, attempt=1, wish="give-way", reason=why)
+
+
+def rent(offer: Any = FIRM, moves: tuple[str, ...] = ("j",), **of: Any) -> p.Rent:
+    why = Reason(code=Code.SWITCHES, says="its deadline")
+    rental = a_rental("rent-9-1", offer, state=RentalState.RESERVED, moves=moves, **of)
+    return p.Rent(rental=rental, reason=why)
+
+
+LATE = runs(NOW + HOUR + CHANGES + 110.0)
+TIGHT = waits(NOW + 2 * HOUR + CHANGES - 10.0)
+LOST = LATE.but(state=JobState.RECOVERING)
+CALM = world(runs(NOW + 4 * HOUR), rentals=ON_SPOT)
+MOVES = world(LATE, rentals=(*ON_SPOT, IS_READY))
+FAULTS: list[tuple[str, World, p.Plan]] = [
+    ("last-safe-moment", world(LATE, rentals=ON_SPOT), a_plan()),
+    ("last-safe-moment", world(LATE, rentals=ON_SPOT), a_plan(again=NOW + 1.0)),
+    ("last-safe-moment", world(LATE, rentals=ON_SPOT), a_plan(rent(SPOT))),
+    ("last-safe-moment", world(TIGHT), a_plan()),
+    ("last-safe-moment", world(LOST, rentals=ON_SPOT), a_plan()),
+    ("last-safe-moment", CALM, a_plan()),
+    ("last-safe-moment", CALM, a_plan(again=NOW + 3.5 * HOUR)),
+    ("moved-for-a-deadline", MOVES, a_plan(stop(), stop())),
+    ("moved-for-a-deadline", world(LATE, rentals=ON_SPOT), a_plan(stop())),
+    ("moved-for-a-deadline", world(LATE, rentals=(*ON_SPOT, ON_ITS_WAY)), a_plan(stop())),
+    ("moved-for-a-deadline", world(LATE.but(wish=Wish.GIVE_WAY), rentals=(*ON_SPOT, IS_READY)),
+     a_plan(stop())),
+    ("moved-for-a-deadline", world(LOST, rentals=(*ON_SPOT, IS_READY)), a_plan(stop())),
+    ("moved-for-a-deadline", world(LATE.but(spec=LATE.spec.but(deadline=None)),
+     rentals=(*ON_SPOT, IS_READY)), a_plan(stop())),
+    ("moved-for-a-deadline", world(placed(waits(NOW + 3 * HOUR), "host").but(
+        state=JobState.RUNNING), rentals=(IS_READY,)), a_plan(stop())),
+    ("moves-are-due", CALM, a_plan(rent(SPOT))),
+    ("moves-are-due", CALM, a_plan(rent(jobs={"k": "default"}))),
+    ("moves-are-due", world(LATE.but(spec=LATE.spec.but(deadline=None)), rentals=ON_SPOT),
+     a_plan(rent())),
+    ("moves-are-due", world(runs(NOW - 1.0), rentals=ON_SPOT), a_plan(rent())),
+    ("moves-are-due", CALM, a_plan(rent(moves=("nobody",)))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rule", "of", "made"), FAULTS, ids=[f"{rule}-{n}" for n, (rule, *_) in enumerate(FAULTS)]
+)
+def test_a_planted_fault_is_found(rule: str, of: World, made: p.Plan) -> None:
+    assert rule in {fault.rule for fault in checker.check(made, of, RULES)}
+
+
+def test_every_rule_has_five_planted_faults() -> None:
+    rules = {rule.__name__.replace("_", "-") for rule in checker_deadlines.RULES}
+    planted = [rule for rule, *_ in FAULTS]
+    assert rules == set(planted) and min(planted.count(rule) for rule in rules) >= 5
+
+
+@pytest.mark.parametrize(
+    ("why", "of"),
+    [
+        ("there is no money", world(LATE, rentals=ON_SPOT, limit=6)),
+        ("nothing would be in time", world(runs(NOW + HOUR), rentals=ON_SPOT)),
+        ("it is safe already", world(LATE, rentals=(*ON_SPOT, ON_ITS_WAY))),
+        ("nothing is offered", world(LATE, rentals=ON_SPOT, offers=(SPOT,))),
+        ("none can be had", world(LATE, rentals=ON_SPOT, offers=(FIRM.but(capacity=0), SPOT))),
+        ("nobody knows its length", world(LATE.but(spec=LATE.spec.but(duration_s=None)),
+         rentals=ON_SPOT)),
+    ],
+)  # fmt: skip
+def test_no_fault_is_found_where(why: str, of: World) -> None:
+    found = [rule(a_plan(), of, RULES) for rule in checker_deadlines.RULES]
+    assert [fault for some in found for fault in some] == [], why
