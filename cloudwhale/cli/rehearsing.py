@@ -43,10 +43,9 @@ def rehearse(asked: Asked) -> int:
         try:
             with Trial(settings, Path.cwd(), interrupts) as trial:
                 seen = Rehearsal(trial, spec, paper, asked.for_s).played()
-        except Interrupted:
-            number = interrupts.take() or 0
+        except Interrupted as error:
             paper.say("Interrupted: nothing of the rehearsal is left.")
-            return Exit.SIGNAL + number
+            return Exit.SIGNAL + error.number
     judgement = judged(seen)
     if asked.as_json:
         emit(keys(seen, judgement))

@@ -140,6 +140,13 @@ def test_what_this_host_cannot_run_is_refused_with_its_line_or_declared(shell: S
     assert declared.document["attempts"][0]["exit_code"] == 3
 
 
+def test_a_container_is_refused_where_there_is_no_docker(shell: Shell) -> None:
+    shell.settings = {**shell.settings, "DOCKER_HOST": f"unix://{shell.folder}/nothing"}
+    said = refused(shell, "boxed", "name: boxed\nimage: debian\ncommand: exit 3\n")
+    assert said.code == 111
+    assert "boxed.yaml:2:1" in said.err and "Start Docker" in said.err
+
+
 def test_a_gang_is_refused_or_rehearsed_as_one(shell: Shell) -> None:
     gang = "name: gang\ncommand: exit $CLOUDWHALE_NUM_NODES\nnodes: 2\n"
     said = refused(shell, "gang", gang)
