@@ -81,6 +81,12 @@ class Rehearsal:
         self._say(f"{spec.name} is rehearsed in a home of its own; nothing of yours is touched")
         job = self._trial.submit(spec, dict(os.environ))
         first, watched = self._first(job)
+        ran_s = first.ended_at - first.began_at
+        if first.by_itself and first.exit_code == 0 and ran_s >= LEAST_S:
+            # It is shorter than was thought: half of it leaves as much to go on with.
+            self._for_s = ran_s / 2
+            job = self._trial.submit(spec, dict(os.environ))
+            first, watched = self._first(job)
         told = self._trial.job(job)
         seen = Rehearsed(
             job=spec.name, rule=self._rule, first=first, published=told.checkpoint,

@@ -92,6 +92,12 @@ def test_a_job_that_saves_now_and_then_alone_resumes_and_loses_more(shell: Shell
     assert found["attempts"][0]["exit_code"] == 143, "its signal has killed it"
 
 
+def test_a_job_that_is_done_before_its_time_is_over_is_preempted_sooner(shell: Shell) -> None:
+    code, found = rehearsed(shell, "short")
+    assert (code, found["verdict"]) == (0, "resumes"), found
+    assert found["attempts"][0]["ran_s"] < 3.5
+
+
 def test_a_person_sees_how_far_it_is_and_what_was_measured(shell: Shell) -> None:
     said = shell("rehearse", a_job(shell, "good"), "--for", FOR)
     assert said.code == 0, said.err

@@ -180,6 +180,34 @@ def test_a_loss_that_happens_to_fall_is_outvoted_by_the_step() -> None:
     assert judged(seen(first, resets, first)).verdict is Verdict.RESTARTS
 
 
+def learning(first: int, last: int, since: int = 0) -> list[str]:
+    noise = (0.01, -0.02, 0.015, -0.005, 0.0)
+    return [
+        f"step {n} loss {2.0 / (1 + 0.2 * (n - since)) + noise[n % 5]:.4f}"
+        for n in range(first, last + 1)
+    ]
+
+
+def test_a_step_that_counts_on_while_the_loss_is_back_is_a_restart() -> None:
+    first, fresh = an_act(learning(1, 30)), an_act(learning(1, 5))
+    on, forgot = an_act(learning(31, 35), 100.0), an_act(learning(31, 35, since=30), 100.0)
+    assert judged(seen(first, on, fresh)).verdict is Verdict.RESUMES
+    found = judged(seen(first, forgot, fresh))
+    assert found.verdict is Verdict.RESTARTS
+    assert "has forgotten what it had learned" in found.says
+
+
+def test_a_loss_alone_tells_when_it_has_clearly_fallen() -> None:
+    def said(first: int, last: int, began: float = 0.0) -> Act:
+        return an_act([text.split(maxsplit=2)[2] for text in learning(first, last)], began)
+
+    on, again = said(31, 35, 100.0), said(1, 5, 100.0)
+    assert judged(seen(said(1, 30), on, said(1, 5))).verdict is Verdict.RESUMES
+    assert judged(seen(said(1, 30), again, said(1, 5))).verdict is Verdict.RESTARTS
+    noise = an_act([f"loss {0.5 + 0.1 * (n * 7 % 5)}" for n in range(30)])
+    assert judged(seen(noise, on)).verdict is Verdict.CANNOT_TELL
+
+
 def test_counters_that_disagree_are_no_proof() -> None:
     first = an_act([f"step {n} epoch {n}" for n in range(30)])
     half = an_act([f"step {n} epoch {n + 30}" for n in range(5)], 100.0)
