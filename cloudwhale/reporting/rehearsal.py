@@ -159,7 +159,7 @@ def _by_progress(seen: Rehearsed, every: Sequence[Vote]) -> Judgement:
     copied = _copied(seen)
     if copied:
         return _restarts(copied)
-    if seen.was_read is False:
+    if seen.was_read is False and _has_worked(seen.second):
         return _restarts("It has never read what it had saved.")
     same = _same_lines(seen)
     if same >= SAME_LINES:
@@ -168,7 +168,17 @@ def _by_progress(seen: Rehearsed, every: Sequence[Vote]) -> Judgement:
         return _elsewhere(every)
     if known and not lost and seen.was_read:
         return Judgement(Verdict.RESUMES, _knows(known[0]))
+    if seen.was_read is False:
+        return _cannot_tell(
+            "It had neither read, saved nor counted anything when it was stopped again.",
+            "Give it more time: --for 5m.",
+        )
     return _cannot_tell("Nothing that it prints or saves counts how far it is.", PRINT)
+
+
+def _has_worked(act: Act | None) -> bool:
+    """Say whether an attempt has come further than its start: it has saved, or is done."""
+    return act is not None and (bool(act.saves) or act.by_itself)
 
 
 def _goes_on(seen: Rehearsed, vote: Vote) -> Judgement:

@@ -98,8 +98,17 @@ def test_state_that_is_kept_outside_of_the_folder_is_no_resumption() -> None:
 
 
 def test_what_was_never_read_was_not_resumed_from() -> None:
-    first, second = an_act(["hello"] * 5), an_act(["hello"] * 5, 100.0)
-    assert judged(seen(first, second, was_read=False)).verdict is Verdict.RESTARTS
+    first = an_act(["hello"] * 5)
+    worked = an_act(["hello"] * 5, 100.0, saves=(a_save("last.pt", 103.0),))
+    assert judged(seen(first, worked, was_read=False)).verdict is Verdict.RESTARTS
+    done = an_act(["hello"] * 5, 100.0, asked_at=None, exit_code=0)
+    assert judged(seen(first, done, was_read=False)).verdict is Verdict.RESTARTS
+
+
+def test_what_was_stopped_while_it_still_started_is_given_more_time() -> None:
+    found = judged(seen(FIRST, an_act([], 100.0), AGAIN, was_read=False))
+    assert found.verdict is Verdict.CANNOT_TELL
+    assert "--for" in found.remedy
 
 
 def test_a_job_that_says_nothing_is_told_what_to_print() -> None:
