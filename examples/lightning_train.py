@@ -97,7 +97,9 @@ def main(words: list[str] | None = None) -> int:
     )
     fit, last = Fit(options.seed), newest(folder)
     print(f"resuming from {last}" if last else "starting from zero", flush=True)
-    loader = torch.utils.data.DataLoader(range(options.steps), batch_size=1)
+    # A loader draws a seed when it begins: from a generator of its own, else dropout gets others.
+    counted = torch.utils.data.TensorDataset(torch.arange(options.steps))
+    loader = torch.utils.data.DataLoader(counted, generator=torch.Generator())
     try:
         trainer.fit(fit, loader, ckpt_path=last)
     except SIGTERMException:

@@ -70,6 +70,8 @@ def _job(job: PreviewJob) -> dict[str, Any]:
         "guessed_from": expected.source if expected.is_guessed else None,
         "guessed_from_runs": expected.samples,
         "held_until": iso(job.held_until),
+        "switches_at": iso(job.switches_at),
+        "switch_worst_case_usd": _usd(job.switch_worst),
         "reason": {"code": job.reason.code, "says": by_name(job.reason.says)},
     }
 

@@ -134,7 +134,7 @@ def _rented_row(group: _Group, preview: Preview) -> tuple[Cell, ...]:
     says_second = binding is not None and binding.code == "budget"
     if says_second or job.state == "over-budget" or job.reason.code is Code.WAITS_FOR_JOB:
         second = ""
-    shown = [part for part in (company(job), told, bound, second) if part]
+    shown = [part for part in (company(job), job.deadline_says, told, bound, second) if part]
     return cells(
         group.label,
         _now(job),
@@ -161,7 +161,8 @@ def why(job: PreviewJob, preview: Preview) -> str:
     is_said = job.state == "over-budget" and preview.least_budget_usd is not None
     settled = job.state in ("runs-now", "rented") or is_said
     change = f"; {job.reason.change}" if job.reason.change and not settled else ""
-    return by_name(job.reason.says + change)
+    deadline = f"; {job.deadline_says}" if job.deadline_says else ""
+    return by_name(job.reason.says + deadline + change)
 
 
 def company(job: PreviewJob) -> str:

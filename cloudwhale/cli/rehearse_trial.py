@@ -2,6 +2,7 @@
 
 import logging
 import shutil
+import signal
 import tempfile
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -36,6 +37,10 @@ NOBODY_KILLED_S: Seconds = 0.5
 
 class Interrupted(Exception):
     """The user does not want to wait for the rest."""
+
+    def __init__(self, number: signal.Signals) -> None:
+        super().__init__(number.name)
+        self.number = number
 
 
 @dataclass
@@ -135,7 +140,7 @@ class Trial:
     def turn(self, watched: Watched) -> Job:
         """Look once at what an attempt does, wait a moment, return the job; raise Interrupted."""
         if self._interrupts.pending is not None:
-            raise Interrupted
+            raise Interrupted(self._interrupts.pending)
         if self._host.failure is not None:
             raise self._host.failure
         watched.log.look(self.desk.clock.now())

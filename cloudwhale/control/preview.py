@@ -24,6 +24,7 @@ from cloudwhale.control.preview_money import (
 )
 from cloudwhale.control.preview_places import Places
 from cloudwhale.control.preview_rivals import instead, runner_up
+from cloudwhale.control.preview_switches import switch_fields
 from cloudwhale.control.previewed import Preview as Preview
 from cloudwhale.control.previewed import PreviewJob as PreviewJob
 from cloudwhale.control.previewed import Rival, State
@@ -168,6 +169,7 @@ class _Previewing:
             **seat.fields,
             runner_up=runner_up(self.places, job, seat),
             binding=self.bindings.of(job, seat),
+            **switch_fields(self.places, job, seat.offer),
         )
 
     def _settled(self, job: Job, fate: Fate, decision: p.Decision | None) -> PreviewJob:

@@ -10,6 +10,7 @@ from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.planning.fit import suits
 from cloudwhale.planning.needs import spec_of
+from cloudwhale.planning.renting import Till
 from cloudwhale.planning.speeds import run_s
 from cloudwhale.planning.stock import LONGEST_LEASE_S
 from cloudwhale.reporting.figures import moment, span
@@ -75,9 +76,11 @@ def beyond_means(places: Places, job: Job) -> Reason | None:
     stock = places.stock
     if stock is None or not is_known(places, job):
         return None
-    till = places.till
-    account = places.trial.world.accounts.get(job.run)
-    affordable = any(till.refusal(job, one, account) is None for one in places.options(job))
+    till, world = places.till, places.trial.world
+    account = world.accounts.get(job.run)
+    # Without the deadline nothing is kept to switch from spot.
+    free = Till(world, places.trial.durations)
+    affordable = any(free.refusal(job, one, account) is None for one in places.options(job))
     if not affordable and not places.homes(job):
         return None
     first = next(places.in_time(stock, job), None)

@@ -69,6 +69,12 @@ class PreviewJob(Value):
     worst: MicroUsd | None = None
     """Its part of what is set aside for the machine."""
     binding: Binding | None = None
+    switches_at: Instant | None = None
+    """When it goes on on on-demand at the latest, for its deadline; None: it does not, or never."""
+    switch_worst: MicroUsd | None = None
+    """What that can cost at most, which is kept for it."""
+    deadline_says: str = ""
+    """How its deadline is kept on a machine that may be taken away; empty: it is on none."""
 
 
 class PlannedJob(Value):

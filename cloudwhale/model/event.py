@@ -69,6 +69,8 @@ class Placed(OfAttempt):
     kind: Literal["placed"] = "placed"
     placement: Placement
     reason: Reason
+    pace: float = 1.0
+    """How fast it is expected to go there beside where its duration holds."""
 
 
 class Waits(OfJob):

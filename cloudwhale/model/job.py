@@ -356,6 +356,11 @@ class Job(Value):
     """Time that attempts have run, the current one excluded."""
     lost_s: Seconds = 0.0
     """Work that was done and lost because an attempt ended after its last checkpoint."""
+    pace: float = 1.0
+    """How fast its newest place is expected to be beside where its duration holds."""
+    ahead_s: Seconds = 0.0
+    """By so much is the work that ended attempts have kept more than the time that it took them:
+    their places were faster than where its duration holds. Less than 0: slower."""
     interruptions: int = 0
     spent: MicroUsd = MicroUsd(0)
     """Its parts of rented machines that are gone and paid for."""
@@ -380,6 +385,11 @@ class Job(Value):
         if self.ended or self.started_at is None:
             return self.run_s
         return self.run_s + max(0.0, now - self.started_at)
+
+    @property
+    def kept_s(self) -> Seconds:
+        """Return the work that its ended attempts have done and kept, where its duration holds."""
+        return max(0.0, self.run_s - self.lost_s + self.ahead_s)
 
     @property
     def family(self) -> tuple[str, str]:

@@ -19,6 +19,8 @@ class Place(Wire):
     attempt: int
     placement: Placement
     reason: Reason
+    pace: float = 1.0
+    """How fast it is expected to go there beside where its duration holds."""
 
 
 class AskToStop(Wire):

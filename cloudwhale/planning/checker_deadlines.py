@@ -123,9 +123,9 @@ def _left_s(job: Job) -> float:
     whole_s, saved, begun = job.spec.duration_s or 0.0, job.checkpoint, job.started_at
     if saved is None:
         return whole_s
-    kept_s = max(0.0, job.run_s - job.lost_s)
+    kept_s = max(0.0, job.run_s - job.lost_s + job.ahead_s)
     if begun is not None and saved.attempt == job.attempt:
-        kept_s += max(0.0, saved.saved_at - begun)
+        kept_s += job.pace * max(0.0, saved.saved_at - begun)
     return whole_s - kept_s if kept_s < whole_s else 0.1 * whole_s
 
 

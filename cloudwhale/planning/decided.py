@@ -19,7 +19,7 @@ def _events(step: p.Step, at: Instant) -> Iterator[e.Event]:
         case p.Place():
             yield e.Placed(
                 at=at, job=step.job, attempt=step.attempt,
-                placement=step.placement, reason=step.reason,
+                placement=step.placement, reason=step.reason, pace=step.pace,
             )  # fmt: skip
         case p.DeclareLost():
             yield e.NodeLost(at=at, node=step.node, silent_s=step.silent_s)

@@ -172,7 +172,11 @@ def _best_home(known: Homing, rental: Rental, job: Job, free: Mapping[str, Free]
         if not isinstance(place, Placement):
             continue
         home_s = work_s / speed(job.spec, _model(place, free[name].node.facts.devices))
-        later_s = landing_s([job]) + known.rules.restart_s + max(0.0, home_s - here_s)
+        moves_s = landing_s([job]) + known.rules.restart_s
+        later_s = moves_s + max(0.0, home_s - here_s)
+        deadline = job.spec.deadline
+        if deadline is not None and known.world.now + moves_s + home_s > deadline:
+            continue
         if best is None or later_s < best.later_s:
             best = _Home(name, later_s)
     return best

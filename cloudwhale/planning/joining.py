@@ -61,7 +61,8 @@ def joins(
         there, runs_s = best[2], best[3]
         ends_at = late_until(world.now, runs_s, landing_s([job]))
         beside = _set_aside(job, there, runs_s, world)
-        if purses.pays(there, ends_at, beside):
+        keep = stock.keeps.get(job.id, NOTHING) if there.offer.market == "spot" else NOTHING
+        if purses.pays(there, ends_at, beside, keep):
             there.rental = there.rental.but(late_until=max(ends_at, there.rental.late_until))
             longer_s = _longer_s(job, there, runs_s, world)
             found.append(_joined(job, there, best[0], longer_s, beside))
@@ -145,17 +146,20 @@ class _Purses:
         }
         """What finishing its work may need beyond its leases, by account."""
 
-    def pays(self, there: _Open, ends_at: Instant, beside: projects.Amounts) -> bool:
+    def pays(
+        self, there: _Open, ends_at: Instant, beside: projects.Amounts, keep: MicroUsd
+    ) -> bool:
         """Say whether a machine can be had for so long at the highest price, and keep the money.
 
         `beside`: what the project of who joins has to set aside at once. What all who are there may
-        need it for longer is pledged to it, as if it was rented for longer.
+        need it for longer is pledged to it, as if it was rented for longer. `keep`: what whoever
+        joins may need besides, to switch to on-demand for its deadline.
         """
         rental, most_usd_h = there.rental, there.offer.most_usd_h
         kept_until = max(rental.late_until, rental.lease.away_until)
         if most_usd_h is None:
-            return ends_at <= kept_until and not beside
-        more = ledger.cost(most_usd_h, ends_at - kept_until)
+            return ends_at <= kept_until and not beside and not keep
+        more = MicroUsd(ledger.cost(most_usd_h, ends_at - kept_until) + keep)
         payers = {rental.payer, *rental.projects, *beside}
         started = projects.with_more(self._started, dict.fromkeys(payers, more))
         others = dict.fromkeys(payers - beside.keys(), NOTHING) if more else {}

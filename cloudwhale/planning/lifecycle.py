@@ -178,6 +178,7 @@ def _changes(job: Job, event: e.OfJob, target: JobState) -> dict[str, object]:
                 "placed_at": event.at, "order_posted": False, "stop_posted": False,
                 "started_at": None, "not_before": None, "late_said": False, "held_until": None,
                 "ranks": ganging.fresh(len(event.placement.members)),
+                "pace": event.pace,
             }  # fmt: skip
         case _ if isinstance(event, OF_RANKS):
             return _of_gang(job, event) if job.ranks else _of_one(job, event)
@@ -297,11 +298,12 @@ def _outlives(wish: Wish | None, target: JobState) -> bool:
 
 def _left(job: Job, event: e.OfJob, target: JobState) -> dict[str, object]:
     """Return what changes when a job leaves its place, or the queue."""
-    ran_s = _ran_s(job, event)
+    ran_s, lost_s = _ran_s(job, event), getattr(event, "lost_s", 0.0)
     changes: dict[str, object] = {
         "reason": _why(job, event), "run_s": job.run_s + ran_s,
         "wish": job.wish if target not in ENDED and _outlives(job.wish, target) else None,
-        "lost_s": job.lost_s + getattr(event, "lost_s", 0.0),
+        "lost_s": job.lost_s + lost_s,
+        "ahead_s": job.ahead_s + (job.pace - 1.0) * max(0.0, ran_s - lost_s),
         "exit_code": getattr(event, "exit_code", job.exit_code),
     }  # fmt: skip
     if isinstance(event, e.Leaves):

@@ -59,8 +59,10 @@ def as_waiting(job: Job, now: Instant) -> Job:
     """
     ran_s, lost_s = _ran_s(job, now), unsaved_s(job, now)
     return job.but(
-        state=JobState.PENDING, wish=None, placement=None, ranks=(), started_at=None,
-        not_before=None, held_until=None, run_s=job.run_s + ran_s, lost_s=job.lost_s + min(ran_s, lost_s),
+        state=JobState.PENDING, wish=None, placement=None, started_at=None, ranks=(),
+        not_before=None, held_until=None, run_s=job.run_s + ran_s,
+        lost_s=job.lost_s + min(ran_s, lost_s),
+        ahead_s=job.ahead_s + (job.pace - 1.0) * max(0.0, ran_s - lost_s),
     )  # fmt: skip
 
 

@@ -23,6 +23,7 @@ from cloudwhale.planning.queue import Queue, earliest, waiting
 from cloudwhale.planning.reconcile import differences
 from cloudwhale.planning.refusals import Verdict
 from cloudwhale.planning.renting import quotes, unaffordable
+from cloudwhale.planning.speeds import pace
 from cloudwhale.planning.stock import Stock
 from cloudwhale.planning.switching import Switches
 from cloudwhale.planning.tendering import Rented, rentals
@@ -77,7 +78,7 @@ def _plan(world: World, policies: Policies, lost: Mapping[str, Reason]) -> Plan:
         steps = steps if home is None else (*steps, home)
     return Plan.model_construct(
         version=world.version,
-        steps=steps,
+        steps=tuple(_paced(step, world) if isinstance(step, p.Place) else step for step in steps),
         decisions=(*(decision for _, decision in found.places), *_undecided(steps, found)),
         tenders=rented.tenders,
         look_again_at=earliest(
@@ -196,6 +197,13 @@ def _place(job: Job, decision: Decision, first: Collection[str]) -> p.Place:
         code, says = Code.AGED, f"{says}; went before all others, it had waited for too long"
     reason = Reason(code=code, says=says)
     return p.Place(job=job.id, attempt=job.attempt + 1, placement=where, reason=reason)
+
+
+def _paced(step: p.Place, world: World) -> p.Place:
+    """Return a place with how fast its job goes there: what it keeps is counted by that."""
+    node, spec = world.nodes.get(step.placement.node), world.jobs[step.job].spec
+    there = 1.0 if node is None else pace(spec, step.placement, node.facts.devices)
+    return step if there == step.pace else step.model_copy(update={"pace": there})
 
 
 def _changed_reasons(world: World, queue: Queue, found: Matched) -> Iterator[p.Explain]:

@@ -17,10 +17,8 @@ from cloudwhale.planning.leasing import (
     bounded,
     finishing,
     held_for,
-    landing_s,
-    lease_until,
     tail,
-    worst_cost,
+    worst_case,
 )
 from cloudwhale.planning.needs import spec_of
 from cloudwhale.planning.payers import account_name, month_of, project_and_month
@@ -42,15 +40,30 @@ class Till:
         self._month = month_of(world.now)
 
     def refusal(self, job: Job, option: Option, account: Account | None) -> Refusal | None:
-        """Return why a lease for one job alone is not admitted, or None."""
+        """Return why a lease for one job alone is not admitted, or None.
+
+        Beside a spot machine there is to be money to switch from it to on-demand.
+        """
+        keep = self.keep(job, option.offer)
+        no = self._refusal(job, option, account, keep)
+        if no is None or not keep or self._refusal(job, option, account, NOTHING) is not None:
+            return no
+        return no.but(
+            code=Code.OVER_BUDGET,
+            says=f"with the {usd(keep)} USD that switching to on-demand for its deadline could "
+            f"cost it is too much: {no.says}",
+        )
+
+    def _refusal(
+        self, job: Job, option: Option, account: Account | None, keep: MicroUsd
+    ) -> Refusal | None:
         now, needed_s = self.world.now, option.offer.boot_s + option.runs_s
-        lease = lease_until(1, now, needed_s, landing_s([job]))
-        worst = worst_cost(option.offer, now, lease.stop_at)
+        worst = worst_case(option.offer, needed_s, [job], now)
         if worst is None:
             return _unpriced(option.offer)
         # The machines of a gang are paid for together, or not at all.
         many = job.spec.nodes
-        late = MicroUsd(many * (tail(option.offer, needed_s) + self.keep(job, option.offer)))
+        late = MicroUsd(many * (tail(option.offer, needed_s) + keep))
         worst = MicroUsd(many * worst)
         forecast = MicroUsd(self.forecast(job.run) + late)
         theirs = account_name(job.spec.project, self._month)

@@ -1,7 +1,10 @@
 """How long a job would run at a place: what is left of its work over how fast it goes there."""
 
+from collections.abc import Iterable
+
 from cloudwhale.model import gpus
-from cloudwhale.model.job import Job, JobSpec
+from cloudwhale.model.job import Job, JobSpec, Placement
+from cloudwhale.model.node import Device
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.planning.durations import Durations
 
@@ -28,7 +31,7 @@ def work_s(job: Job, durations: Durations) -> Seconds:
     length_s = durations.length_s(job.spec)
     if job.checkpoint is None:
         return length_s
-    left_s = length_s - max(0.0, job.run_s - job.lost_s)
+    left_s = length_s - job.kept_s
     return left_s if left_s > 0 else OVERDUE * length_s
 
 
@@ -50,6 +53,13 @@ def speed(spec: JobSpec, model: str | None) -> float:
         return said
     known = gpus.speed(model, spec.reference) if spec.reference is not None else None
     return 1.0 if known is None else known
+
+
+def pace(spec: JobSpec, place: Placement, devices: Iterable[Device]) -> float:
+    """Return how fast a job goes at a place beside where its duration holds."""
+    models = {device.id: device.model for device in devices}
+    given = [models[name] for name in place.devices if name in models]
+    return min((speed(spec, model) for model in given), default=1.0)
 
 
 def throughput(neighbours: float) -> float:

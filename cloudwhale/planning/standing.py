@@ -39,9 +39,9 @@ def remaining_s(job: Job, durations: Durations, now: Instant | None = None) -> S
     a running attempt has done until then counts as well.
     """
     length_s = durations.length_s(job.spec)
-    done_s = 0.0 if job.checkpoint is None else max(0.0, job.run_s - job.lost_s)
+    done_s = 0.0 if job.checkpoint is None else job.kept_s
     if now is not None and job.started_at is not None and job.state in HOLDS_A_PLACE:
-        done_s += max(0.0, now - job.started_at)
+        done_s += job.pace * max(0.0, now - job.started_at)
     return length_s if done_s <= 0 else max(OUTRUN * length_s, length_s - done_s)
 
 

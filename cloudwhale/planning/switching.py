@@ -175,6 +175,15 @@ def _switch(job: Job, world: World, stock: Stock) -> Switch | None:
     )  # fmt: skip
 
 
+def foreseen(job: Job, spot: Offer, world: World, stock: Stock) -> Switch | None:
+    """Return how one that waits could switch from a spot machine that it is to have."""
+    found = _switch(job, world, stock) if may_switch(job, world) else None
+    if found is None:
+        return None
+    change = replace(found.change, hand_over_s=max(landing_s([job]), spot.notice_s))
+    return replace(found, at=found.at - change.hand_over_s, change=change)
+
+
 def _for_on_demand(job: Job, now: Instant) -> Job:
     waits = as_waiting(job, now) if job.state in HOLDS_A_PLACE else job
     return waits.but(spec=job.spec.but(market="on-demand"))

@@ -131,6 +131,14 @@ def _label(parts: Sequence[str], place: int) -> str:
     return match[1] if match else ""
 
 
+def label_of(slot: Slot) -> str:
+    """Return what a number is called where it stands; empty when nothing names it."""
+    source, template, place = slot
+    if source == "inside":
+        return re.split(r"[.:]", template)[-1]
+    return _label(template.split("#"), place)
+
+
 def of_lines(lines: Iterable[Printed]) -> dict[Slot, list[Value]]:
     """Return the numbers of what was printed."""
     return series("printed", ((line.at, line.text) for line in lines))
@@ -154,9 +162,8 @@ def counters(act: Act) -> list[Counter]:
 
 
 def _counter(slot: Slot, seen: Sequence[Value]) -> Counter | None:
-    source, template, place = slot
-    label = template if source == "inside" else _label(template.split("#"), place)
-    counter = Counter(slot, re.split(r"[.:]", label)[-1], tuple(seen))
+    source = slot[0]
+    counter = Counter(slot, label_of(slot), tuple(seen))
     if source != "printed":
         return counter if _is_steady(seen) else None
     least = 2 if counter.says_progress else 4  # four of any number rise by chance once in 24

@@ -7,6 +7,7 @@ from enum import StrEnum
 from cloudwhale.model.units import Seconds
 from cloudwhale.reporting.counters import same_words
 from cloudwhale.reporting.figures import plain, size, span
+from cloudwhale.reporting.learning import Learned, learned
 from cloudwhale.reporting.rehearsed import Act, Rehearsed
 from cloudwhale.reporting.votes import Tells, Vote, all_tell, heard, votes
 
@@ -145,9 +146,12 @@ def _garbage(seen: Rehearsed) -> Judgement | None:
 
 
 def _by_progress(seen: Rehearsed, every: Sequence[Vote]) -> Judgement:
-    counted = heard(every)
+    counted, known = heard(every), learned(seen)
     if all_tell(Tells.BEGINS_AGAIN, counted):
         return _restarts(_begins_again(counted[0], seen))
+    lost = [one for one in known if one.tells == Tells.BEGINS_AGAIN]
+    if lost and len(lost) == len(known):
+        return _restarts(_forgot(lost[0], counts_on=bool(counted)))
     if all_tell(Tells.GOES_ON, counted):
         return _goes_on(seen, counted[0])
     if counted:
@@ -155,14 +159,26 @@ def _by_progress(seen: Rehearsed, every: Sequence[Vote]) -> Judgement:
     copied = _copied(seen)
     if copied:
         return _restarts(copied)
-    if seen.was_read is False:
+    if seen.was_read is False and _has_worked(seen.second):
         return _restarts("It has never read what it had saved.")
     same = _same_lines(seen)
     if same >= SAME_LINES:
         return _restarts(f"Its first {same} lines are those of its first start, to the last digit.")
     if any(vote.tells == Tells.ELSEWHERE for vote in every):
         return _elsewhere(every)
+    if known and not lost and seen.was_read:
+        return Judgement(Verdict.RESUMES, _knows(known[0]))
+    if seen.was_read is False:
+        return _cannot_tell(
+            "It had neither read, saved nor counted anything when it was stopped again.",
+            "Give it more time: --for 5m.",
+        )
     return _cannot_tell("Nothing that it prints or saves counts how far it is.", PRINT)
+
+
+def _has_worked(act: Act | None) -> bool:
+    """Say whether an attempt has come further than its start: it has saved, or is done."""
+    return act is not None and (bool(act.saves) or act.by_itself)
 
 
 def _goes_on(seen: Rehearsed, vote: Vote) -> Judgement:
@@ -202,6 +218,21 @@ def _begins_again(vote: Vote, seen: Rehearsed) -> str:
     return (
         f"It starts from zero, {read}: {vote.what} had come from {began} to {saved} when it was "
         f"saved, and began again with {resumed}."
+    )
+
+
+def _forgot(one: Learned, *, counts_on: bool) -> str:
+    but = "It counts on, but has forgotten what it had learned" if counts_on else "It has forgotten"
+    return (
+        f"{but}: {one.label} had come from {one.began:.4g} to {one.saved:.4g} when it was saved, "
+        f"and is {one.resumed:.4g} again. Its weights or its optimiser were not loaded."
+    )
+
+
+def _knows(one: Learned) -> str:
+    return (
+        f"It goes on where it was: {one.label} in its output had come from {one.began:.4g} to "
+        f"{one.saved:.4g}, and is {one.resumed:.4g}."
     )
 
 

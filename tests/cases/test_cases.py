@@ -18,6 +18,7 @@ from cloudwhale.model.job import Job
 from cloudwhale.model.node import Node, NodeState
 from cloudwhale.model.offer import Offer
 from cloudwhale.model.plan import Plan
+from cloudwhale.model.rental import Rental
 from cloudwhale.model.units import micro_usd
 from cloudwhale.model.world import Account, Sighting, Use, World
 from cloudwhale.planning.checker import check
@@ -88,6 +89,10 @@ def world_of(case: dict[str, Any]) -> World:
         accounts={
             name: Account(payer=name, limit=micro_usd(limit))
             for name, limit in case.get("budgets", {}).items()
+        },
+        rentals={
+            name: Rental.model_validate({"id": name, "node": name, "payer": "run-1", **row})
+            for name, row in case.get("rentals", {}).items()
         },
         use={name: Use(device_s=used, at=now) for name, used in case.get("use", {}).items()},
     )

@@ -131,6 +131,8 @@ def main(kind: str) -> None:
             say(kind, step, here, weight)
         if kind == "ends-early" and here > 50:
             return
+        if kind == "short" and step > 150:
+            return
         if kind == "fails-early" and here > 50:
             sys.exit(7)
         if here % SAVE_EVERY == 0 and kind != "on-signal-alone":

@@ -92,6 +92,12 @@ def test_a_job_that_saves_now_and_then_alone_resumes_and_loses_more(shell: Shell
     assert found["attempts"][0]["exit_code"] == 143, "its signal has killed it"
 
 
+def test_a_job_that_is_done_before_its_time_is_over_is_preempted_sooner(shell: Shell) -> None:
+    code, found = rehearsed(shell, "short")
+    assert (code, found["verdict"]) == (0, "resumes"), found
+    assert found["attempts"][0]["ran_s"] < 3.5
+
+
 def test_a_person_sees_how_far_it_is_and_what_was_measured(shell: Shell) -> None:
     said = shell("rehearse", a_job(shell, "good"), "--for", FOR)
     assert said.code == 0, said.err
@@ -138,6 +144,13 @@ def test_what_this_host_cannot_run_is_refused_with_its_line_or_declared(shell: S
     declared = refused(shell, "big", wants, "--declare", "--json")
     assert declared.document["verdict"] == "ends-early"
     assert declared.document["attempts"][0]["exit_code"] == 3
+
+
+def test_a_container_is_refused_where_there_is_no_docker(shell: Shell) -> None:
+    shell.settings = {**shell.settings, "DOCKER_HOST": f"unix://{shell.folder}/nothing"}
+    said = refused(shell, "boxed", "name: boxed\nimage: debian\ncommand: exit 3\n")
+    assert said.code == 111
+    assert "boxed.yaml:2:1" in said.err and "Start Docker" in said.err
 
 
 def test_a_gang_is_refused_or_rehearsed_as_one(shell: Shell) -> None:

@@ -8,8 +8,8 @@ from cloudwhale.cli.app import whole_app
 from cloudwhale.cli.wishes import RunOptions
 
 COMMANDS = (
-    "run submit plan attach cancel pause resume ps logs explain replay nodes simulate offers rehearse "
-    "doctor version controller"
+    "run submit plan attach cancel pause resume ps logs explain replay nodes simulate offers "
+    "rehearse doctor version controller"
 ).split()
 APP = whole_app()
 

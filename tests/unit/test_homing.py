@@ -97,6 +97,7 @@ def test_the_round_s_plan_asks_for_it_and_the_checker_lets_it_pass() -> None:
         ("it moved not long ago", world(away(since=NOW - EVERY_S + 1).but(interruptions=1))),
         ("it ends sooner than it could move", world(away(since=NOW - 500, duration_s=550.0))),
         ("it ends soon, so that moving costs more", world(away(since=NOW - 100, duration_s=300.0))),
+        ("it would miss its deadline", world(away(deadline=NOW + 9 * HOUR + 60.0))),
         ("its time is dear", world(away(value_of_time_usd_h=500.0))),
         ("another keeps the machine as long", world(away(), STAYS)),
         ("somebody is to come", world(away(), a_job("k"), jobs={"j": "default", "k": "default"})),

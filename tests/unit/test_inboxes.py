@@ -1,5 +1,6 @@
 """Which inboxes are read when nothing rings: the awaited often, all of them within a rate."""
 
+from keeping_world import DRAINING, NAME, READY, RUNNING, job, world
 from makers import a_job, a_world, placed
 
 from cloudwhale.control.inboxes import OVER_HTTP, Cadence, Inboxes, awaited
@@ -17,9 +18,9 @@ def reads(inboxes: Inboxes, names: list[str], soon: list[str], for_s: float) -> 
     return count
 
 
-def test_a_few_inboxes_are_read_every_second() -> None:
+def test_a_few_inboxes_are_read_twice_a_second_so_that_a_notice_is_known_at_once() -> None:
     count = reads(Inboxes(OVER_HTTP), ["a", "b"], [], 10.0)
-    assert count == {"a": 10, "b": 10}
+    assert count == {"a": 20, "b": 20}
 
 
 def test_a_hundred_inboxes_are_read_every_five_seconds() -> None:
@@ -51,5 +52,13 @@ def test_the_next_read_is_the_first_that_is_due() -> None:
 
 def test_a_node_that_is_to_start_a_job_is_awaited() -> None:
     starting, running = placed(a_job("s"), "one"), placed(a_job("r"), "two")
-    world = a_world([starting, running.but(state=JobState.RUNNING), a_job("w")])
-    assert awaited(world) == {"one"}
+    of = a_world([starting, running.but(state=JobState.RUNNING), a_job("w")])
+    assert awaited(of) == {"one"}
+
+
+def test_a_machine_that_is_taken_away_is_awaited_until_its_attempts_have_ended() -> None:
+    going = DRAINING.but(interrupted_at=90.0)
+    recovering = RUNNING.but(state=JobState.RECOVERING)
+    assert awaited(world(going, recovering)) == {NAME}
+    assert awaited(world(going, job())) == frozenset()
+    assert awaited(world(READY, recovering)) == frozenset(), "it is silent: that tells itself"

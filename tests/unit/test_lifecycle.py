@@ -386,3 +386,17 @@ def test_a_job_on_a_machine_that_was_not_heard_any_more_has_run_as_long_as_it_wa
     assert apply(saved, cleared).run_s == 48.0
     before = recovering.but(checkpoint=a_checkpoint(1).but(saved_at=NOW - 900.0))
     assert apply(before, cleared).run_s == 8.0
+
+
+@pytest.mark.parametrize(("pace", "kept_s"), [(0.25, 20.0), (1.0, 80.0), (2.0, 160.0)])
+def test_what_an_attempt_keeps_is_counted_by_how_fast_its_place_is(
+    pace: float, kept_s: float
+) -> None:
+    job = job_in(JobState.PENDING).but(attempt=0, placement=None, started_at=None)
+    placed = e.Placed(at=0.0, job="j", attempt=1, placement=HERE, reason=WHY, pace=pace)
+    started = e.Started(at=0.0, job="j", attempt=1)
+    ended = e.GaveWay(at=100.0, job="j", attempt=1, reason=WHY, lost_s=20.0)
+    for event in (placed, started, ended):
+        job = apply(job, event)
+    assert job.kept_s == pytest.approx(kept_s)
+    assert (job.run_s, job.lost_s) == (100.0, 20.0)

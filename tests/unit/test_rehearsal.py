@@ -98,8 +98,17 @@ def test_state_that_is_kept_outside_of_the_folder_is_no_resumption() -> None:
 
 
 def test_what_was_never_read_was_not_resumed_from() -> None:
-    first, second = an_act(["hello"] * 5), an_act(["hello"] * 5, 100.0)
-    assert judged(seen(first, second, was_read=False)).verdict is Verdict.RESTARTS
+    first = an_act(["hello"] * 5)
+    worked = an_act(["hello"] * 5, 100.0, saves=(a_save("last.pt", 103.0),))
+    assert judged(seen(first, worked, was_read=False)).verdict is Verdict.RESTARTS
+    done = an_act(["hello"] * 5, 100.0, asked_at=None, exit_code=0)
+    assert judged(seen(first, done, was_read=False)).verdict is Verdict.RESTARTS
+
+
+def test_what_was_stopped_while_it_still_started_is_given_more_time() -> None:
+    found = judged(seen(FIRST, an_act([], 100.0), AGAIN, was_read=False))
+    assert found.verdict is Verdict.CANNOT_TELL
+    assert "--for" in found.remedy
 
 
 def test_a_job_that_says_nothing_is_told_what_to_print() -> None:
@@ -178,6 +187,34 @@ def test_a_loss_that_happens_to_fall_is_outvoted_by_the_step() -> None:
     first = an_act([f"step {n} loss {1 / n:.4f}" for n in range(1, 30)])
     resets = an_act([f"step {n} loss {1 / (n + 29):.4f}" for n in range(1, 5)], 100.0)
     assert judged(seen(first, resets, first)).verdict is Verdict.RESTARTS
+
+
+def learning(first: int, last: int, since: int = 0) -> list[str]:
+    noise = (0.01, -0.02, 0.015, -0.005, 0.0)
+    return [
+        f"step {n} loss {2.0 / (1 + 0.2 * (n - since)) + noise[n % 5]:.4f}"
+        for n in range(first, last + 1)
+    ]
+
+
+def test_a_step_that_counts_on_while_the_loss_is_back_is_a_restart() -> None:
+    first, fresh = an_act(learning(1, 30)), an_act(learning(1, 5))
+    on, forgot = an_act(learning(31, 35), 100.0), an_act(learning(31, 35, since=30), 100.0)
+    assert judged(seen(first, on, fresh)).verdict is Verdict.RESUMES
+    found = judged(seen(first, forgot, fresh))
+    assert found.verdict is Verdict.RESTARTS
+    assert "has forgotten what it had learned" in found.says
+
+
+def test_a_loss_alone_tells_when_it_has_clearly_fallen() -> None:
+    def said(first: int, last: int, began: float = 0.0) -> Act:
+        return an_act([text.split(maxsplit=2)[2] for text in learning(first, last)], began)
+
+    on, again = said(31, 35, 100.0), said(1, 5, 100.0)
+    assert judged(seen(said(1, 30), on, said(1, 5))).verdict is Verdict.RESUMES
+    assert judged(seen(said(1, 30), again, said(1, 5))).verdict is Verdict.RESTARTS
+    noise = an_act([f"loss {0.5 + 0.1 * (n * 7 % 5)}" for n in range(30)])
+    assert judged(seen(noise, on)).verdict is Verdict.CANNOT_TELL
 
 
 def test_counters_that_disagree_are_no_proof() -> None:

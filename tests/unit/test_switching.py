@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 from clouding import RENTING, an_offer
-from makers import a_job, a_node, a_world, placed, wants
+from makers import a_device, a_job, a_node, a_world, placed, wants
 
 from cloudwhale.model import plan as p
-from cloudwhale.model.job import Checkpoint, CheckpointRule, Job, JobState, Wish
+from cloudwhale.model.job import Checkpoint, CheckpointRule, GpuRequest, Job, JobState, Wish
 from cloudwhale.model.node import NodeState
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.rental import Lease, Rental, RentalState
@@ -107,6 +107,23 @@ def test_the_moment_of_one_that_waits_counts_tick_boot_restore_and_all_its_work(
 def test_the_moment_of_one_that_runs_counts_its_newest_checkpoint_and_the_hand_over() -> None:
     found = seen(world(runs(NOW + 4 * HOUR), rentals=ON_SPOT)).known["j"]
     assert found.at == pytest.approx(NOW + 3 * HOUR - CHANGES - 120.0)
+
+
+def test_an_hour_on_a_slow_machine_is_no_hour_of_its_work() -> None:
+    slow = runs(NOW + 4 * HOUR).but(pace=0.5)
+    found = seen(world(slow, rentals=ON_SPOT)).known["j"]
+    assert found.runs_s == pytest.approx(1.5 * HOUR)
+    gone = slow.but(state=JobState.PENDING, placement=None, started_at=None, run_s=HOUR)
+    again = seen(world(gone.but(ahead_s=-HOUR / 2))).known["j"]
+    assert again.runs_s == pytest.approx(1.5 * HOUR)
+
+
+def test_the_plan_says_how_fast_a_place_is() -> None:
+    device = a_device("gpu-0", "T4", 16.0)
+    job = waits(NOW + 9 * HOUR, resources=wants(gpu=GpuRequest(count=1)), speeds={"T4": 0.25})
+    of = replace(world(job), nodes={"host": a_node(cpu=8.0, devices=(device,))})
+    (place,) = [step for step in checked(of).steps if isinstance(step, p.Place)]
+    assert place.pace == 0.25
 
 
 def test_a_large_checkpoint_takes_longer_to_fetch() -> None:

@@ -8,6 +8,7 @@ from cloudwhale.control.intake.tree import Node, Scalar
 from cloudwhale.control.intake.unfit import Unfit, shown
 from cloudwhale.control.intake.units import some_time
 from cloudwhale.model.units import Instant
+from cloudwhale.spi.errors import DeadlineImpossible
 
 _DAY_AND_TIME = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d)?)\s*(Z|[+-]\d\d:\d\d)?", re.A)
 _LENGTH = re.compile(r"(?:\d+(?:\.\d+)?\s*[a-z]+)+", re.A)
@@ -23,7 +24,7 @@ def deadline(node: Node, reading: Reading) -> Instant:
         return reading.now + one(some_time)(node, reading)
     at, assumed = one(moment)(node, reading)
     if at <= reading.now:
-        raise Unfit("the deadline has passed", "Write a later one.", node)
+        raise Unfit("the deadline has passed", "Write a later one.", node, DeadlineImpossible)
     if assumed and assumed not in reading.notes:
         reading.notes.append(assumed)
     return at

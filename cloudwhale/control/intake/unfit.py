@@ -16,8 +16,15 @@ class Spot:
 class Unfit(Exception):
     """A value that cannot be used. The place and the key join it on its way up."""
 
-    def __init__(self, says: str, remedy: str, spot: Spot | None = None) -> None:
+    def __init__(
+        self,
+        says: str,
+        remedy: str,
+        spot: Spot | None = None,
+        kind: type[SpecError] = SpecError,
+    ) -> None:
         super().__init__(says)
+        self.kind = kind
         self.says = says
         self.remedy = remedy
         self.spot = spot
@@ -38,7 +45,7 @@ class Unfit(Exception):
         """Return it as the error that a user sees."""
         says = f"{'.'.join(self.keys)}: {self.says}" if self.keys else self.says
         line, column = (self.spot.line, self.spot.column) if self.spot else (None, None)
-        return SpecError(says, self.remedy, file=file, line=line, column=column)
+        return self.kind(says, self.remedy, file=file, line=line, column=column)
 
 
 def shown(text: str) -> str:

@@ -99,6 +99,7 @@ class Serving:
                 folder=self._folder / "s3", real=self._clock.real,
             )  # fmt: skip
             self._endpoint.on_started = lambda one: self._hear("started", one)
+            self._endpoint.on_noticed = _say_that_it_goes
             self._endpoint.on_ended = lambda one: self._hear("ended", one)
             try:
                 return self._endpoint.start()
@@ -218,3 +219,12 @@ class Serving:
 
     def _ring(self, number: int, frame: FrameType | None) -> None:
         self._endpoint.stirred.set()
+
+
+def _say_that_it_goes(one: Instance) -> None:
+    """Log it, by the time of the box."""
+    if one.noticed_at is not None:
+        says = f"is told at {one.noticed_at:.3f} that it is taken back at {one.goes_at:.3f}"
+    else:
+        says = f"is told that it has {one.maintenance} at {one.maintained_at:.3f}"
+    print(f"{one.id} {says}", file=sys.stderr, flush=True)

@@ -62,6 +62,8 @@ class Endpoint:
         self._was_asked = False
         self.on_started: Told = _nobody
         """Called by `step` with an instance that runs now."""
+        self.on_noticed: Told = _nobody
+        """Called by `step` with an instance that is told now that it goes."""
         self.on_ended: Told = _nobody
         """Called by `step` with an instance whose end has begun."""
         self.stirred = threading.Event()
@@ -124,8 +126,9 @@ class Endpoint:
             self._services.advance(now)
             told = list(self._services.estate.told)
             self._services.estate.told.clear()
+        hears = {"started": self.on_started, "noticed": self.on_noticed, "ended": self.on_ended}
         for what, instance in told:
-            (self.on_started if what == "started" else self.on_ended)(instance)
+            hears[what](instance)
 
     def next_at(self) -> Instant | None:
         """Return when `step` has something to do next, by itself; None: not as far as is known."""

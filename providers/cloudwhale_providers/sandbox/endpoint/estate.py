@@ -69,7 +69,7 @@ class Estate:
         self._met: dict[object, int] = {}
         self._struck: set[object] = set()
         """Rules that strike once, and have."""
-        self.told: deque[tuple[Literal["started", "ended"], Instance]] = deque()
+        self.told: deque[tuple[Literal["started", "noticed", "ended"], Instance]] = deque()
         """What whoever runs the machines has to hear of."""
 
     # -- reading -----------------------------------------------------------------------------
@@ -145,6 +145,7 @@ class Estate:
         one = record.instance
         if one.ended_at is None and one.goes_at is None:
             record.instance = replace(one, noticed_at=at, goes_at=at + notice_s)
+            self.told.append(("noticed", record.instance))
             self._plan(at + notice_s, "taken", one.id)
 
     def _happen(self, record: Record, what: What, at: Instant, code: str) -> None:
@@ -227,6 +228,7 @@ class Estate:
         if one.maintained_at is None and self._strikes(event, record):
             ends_at = at + event.ahead_s
             record.instance = replace(one, maintained_at=ends_at, maintenance=event.code)
+            self.told.append(("noticed", record.instance))
             self._plan(ends_at, "reaped", one.id, SCHEDULED)
 
     def _hangs(self, one: Instance) -> bool:
