@@ -60,7 +60,9 @@ def rented(trial: Trial, made: p.Plan) -> Rented:
             continue
         machine = _machine(f"m{number}", step, offer, order, jobs)
         machines.append(machine)
-        seats |= _seats(machine, step, offer, jobs)
+        for job, seat in _seats(machine, step, offer, jobs).items():
+            first = seats.get(job)
+            seats[job] = seat if first is None else _with_another(first, seat)
     bound = _bound(tenders, seats)
     cost = sum(machine.cost for machine in machines)
     return Rented(
@@ -144,6 +146,7 @@ def _seats(
             continue
         fields = {
             "machine": machine.name,
+            "others": (),
             "offer": machine.offer,
             "starts_at": seat.starts_at,
             "ends_at": seat.ends_at,
@@ -155,6 +158,17 @@ def _seats(
         reason = step.reason.but(says=_says(machine))
         found[seat.job] = Seated(offer, reason, costs[seat.job], len(weights) == 1, fields)
     return found
+
+
+def _with_another(first: Seated, seat: Seated) -> Seated:
+    """Return a gang's place, of which one more machine is counted in: the first one names it."""
+    fields = dict(first.fields)
+    for name in ("cost", "worst"):
+        fields[name] = MicroUsd(fields[name] + seat.fields[name])
+    fields["others"] = (*fields["others"], seat.fields["machine"])
+    says = first.reason.says.partition(", at once ")[0]
+    reason = first.reason.but(says=f"{says}, at once {len(fields['others']) + 1} of them")
+    return Seated(first.offer, reason, fields["cost"], first.alone, fields)
 
 
 def _part(job: Job, offer: Offer) -> float:

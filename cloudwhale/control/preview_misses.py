@@ -7,7 +7,7 @@ from cloudwhale.control.preview_machines import called
 from cloudwhale.control.preview_places import Places
 from cloudwhale.model.job import Job, JobSpec
 from cloudwhale.model.offer import Offer
-from cloudwhale.model.reason import Code, Reason
+from cloudwhale.model.reason import Reason
 from cloudwhale.planning.fit import could_ever_fit, model_suits
 from cloudwhale.planning.inventory import DUST
 from cloudwhale.planning.needs import spec_of
@@ -32,9 +32,6 @@ def missing(places: Places, job: Job, reason: Reason) -> Reason:
     Names the setting or the market that keeps out what would do, else what is lacking, by how
     much, and where. The same reason when something would do.
     """
-    if job.spec.nodes > 1:
-        says = f"is a gang of {job.spec.nodes} nodes, and jobs run on one node each so far"
-        return Reason(code=Code.GANG, says=says, change="`nodes: 1`")
     if next(places.options(job), None) is not None:
         return reason
     option = None if places.barred is None else next(places.barred.options(job), None)

@@ -64,6 +64,8 @@ class PreviewJob(Value):
     """Name of the job whose end it waits for on that machine."""
     beside: tuple[str, ...] = ()
     """Names of those that run there while it does."""
+    others: tuple[str, ...] = ()
+    """Of a gang: the other machines that it has at the same time, `m2`, …"""
     cost: MicroUsd | None = None
     """Its part of what its machine is expected to cost; nothing on an owned node."""
     worst: MicroUsd | None = None

@@ -17,6 +17,8 @@ class JobReceipt(Value):
     attempt: int
     node: str | None
     devices: tuple[str, ...]
+    others: tuple[str, ...] = ()
+    """Of a gang: the nodes of its other ranks, from rank 1 on."""
     provider: str | None
     market: str | None
     """`local` on owned machines; None while the job has no place."""

@@ -327,6 +327,13 @@ class _Tendering:
         offer = "nothing" if option is None else option.offer.id
         if why == "late":
             return self._too_late(job)
+        if why == "quota" and (most := self._most_at_once(job)) < job.spec.nodes:
+            says = (
+                f"is a gang of {job.spec.nodes} machines, and of none that suits it more than "
+                f"{most} can be had at once"
+            )
+            change = f"a larger quota, or `nodes: {most}`" if most else "a larger quota"
+            return Reason(code=Code.GANG, says=says, change=change)
         if why == "quota":
             says = f"{offer} would do, but its quota lets us have no more of them"
             return Reason(code=Code.QUOTA, says=says, change="a machine is given back")
@@ -341,6 +348,18 @@ class _Tendering:
             change = f"raise it: cloudwhale budget set {project} USD/month"
             return Reason(code=Code.OVER_BUDGET, says=says, change=change)
         return Reason(code=Code.OVER_BUDGET, says=says, change=RAISE)
+
+    def _most_at_once(self, job: Job) -> int:
+        """Return how many machines alike a job could have at once, if nothing else was rented."""
+        found = 0
+        for offer in (option.offer for option in self.stock.options(job)):
+            most = job.spec.nodes if offer.capacity is None else offer.capacity
+            if offer.quota_left is not None and offer.quota_units > 0:
+                taken = (one.taken for one in self.world.rentals.values() if one.ended_at is None)
+                ours = sum(one.quota_units for one in taken if one and one.quota == offer.quota)
+                most = min(most, int((offer.quota_left + ours) // offer.quota_units))
+            found = max(found, most)
+        return found
 
     def _run_left_usd(self, job: Job) -> float:
         account = self.accounts.get(job.run)

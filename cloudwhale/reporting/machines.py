@@ -91,7 +91,8 @@ def occupied(world: World, looks: Mapping[str, Look] | None = None) -> tuple[Occ
     here: dict[str, list[Job]] = {}
     for job in sorted(world.jobs.values(), key=lambda each: each.id):
         if job.state in HOLDS_A_PLACE and job.placement is not None:
-            here.setdefault(job.placement.node, []).append(job)
+            for name in job.placement.nodes:
+                here.setdefault(name, []).append(job)
     seen = looks or {}
     rentals = {one.node: one for one in world.rentals.values()}
     return tuple(
@@ -122,7 +123,7 @@ def shelves(place: Occupied) -> Iterator[Shelf]:
                 None if use is None else use.jobs.get(job.id),
             )
             for job in place.jobs
-            if job.placement is not None and own.id in job.placement.devices
+            if own.id in ((job.placement and job.placement.devices_on(place.node.id)) or ())
         )
         yield Shelf(free, parts, use)
 

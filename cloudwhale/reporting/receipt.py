@@ -67,6 +67,7 @@ def job_receipt(job: Job, now: Instant, books: Books = NO_BOOKS) -> JobReceipt:
         attempt=job.attempt,
         node=job.placement.node if job.placement else None,
         devices=job.placement.devices if job.placement else (),
+        others=job.placement.nodes[1:] if job.placement else (),
         **_place(node, rental),
         exit_code=job.exit_code,
         spent_usd=usd(spent),

@@ -5,7 +5,7 @@ from cloudwhale.model.job import Job, JobSpec, Placement
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.reporting.figures import counted, size
 
-SILENT = (e.OrderPosted, e.StopPosted)
+SILENT = (e.OrderPosted, e.StopPosted, e.MemberStarted, e.SavesForgotten)
 """Steps between controller and agent that a reader of the story does not ask about."""
 
 
@@ -22,8 +22,9 @@ def headline(event: e.OfJob | e.Noted, place: Placement | None) -> str | None:
         case e.Started():
             return _started(event, place)
         case e.CheckpointSaved():
-            saved = event.checkpoint
-            return f"checkpoint {saved.name} saved ({size(saved.size_bytes)})"
+            return _saved(event)
+        case e.MemberEnded():
+            return f"rank {event.rank} has ended{_code_of(event.end.exit_code)}"
         case e.Finished():
             return "completed"
         case e.Failed() | e.Retried():
@@ -31,14 +32,25 @@ def headline(event: e.OfJob | e.Noted, place: Placement | None) -> str | None:
         case e.AttemptLost() | e.GaveWay() if event.reason.code in _OF_MACHINES:
             return _of_machine(event, place)
         case e.StopWished():
-            alone = (Code.LEASE_ENDS, Code.BRINGS_HOME, Code.SWITCHES)
-            is_for_others = event.wish == "give-way" and event.reason.code not in alone
-            what = "gives way" if is_for_others else "is asked to stop"
-            return f"{what}{f' on {where(place)}' if place else ''}"
+            return _stops(event, place)
         case e.Noted():
             return _NOTED.get(event.reason.code, "something is worth knowing")
         case _:
             return _PLAIN.get(type(event))
+
+
+def _saved(event: e.CheckpointSaved) -> str:
+    of_rank = f" by rank {event.rank}" if event.rank else ""
+    return (
+        f"checkpoint {event.checkpoint.name} saved{of_rank} ({size(event.checkpoint.size_bytes)})"
+    )
+
+
+def _stops(event: e.StopWished, place: Placement | None) -> str:
+    alone = (Code.LEASE_ENDS, Code.BRINGS_HOME, Code.SWITCHES)
+    is_for_others = event.wish == "give-way" and event.reason.code not in alone
+    what = "gives way" if is_for_others else "is asked to stop"
+    return f"{what}{f' on {where(place)}' if place else ''}"
 
 
 _PLAIN: dict[type[e.OfJob], str] = {
@@ -103,12 +115,13 @@ def array_words(spec: JobSpec) -> str:
 
 
 def where(placement: Placement) -> str:
-    """Name a place: its node, and the devices in brackets."""
+    """Name a place: its node, and the devices in brackets; of a gang also how many others."""
+    more = f" and {len(placement.others)} more" if placement.others else ""
     if not placement.devices:
-        return placement.node
+        return f"{placement.node}{more}"
     if len(placement.devices) > 2:
-        return f"{placement.node} ({counted(len(placement.devices), 'GPU')})"
-    return f"{placement.node} ({', '.join(placement.devices)})"
+        return f"{placement.node} ({counted(len(placement.devices), 'GPU')}){more}"
+    return f"{placement.node} ({', '.join(placement.devices)}){more}"
 
 
 def _started(event: e.Started, place: Placement | None) -> str:
@@ -122,8 +135,12 @@ def _started(event: e.Started, place: Placement | None) -> str:
     return f"running{on}{again}{resumed}"
 
 
+def _code_of(exit_code: int | None) -> str:
+    return f" with exit code {exit_code}" if exit_code is not None else ""
+
+
 def _ended_badly(event: e.Failed | e.Retried) -> str:
-    code = f" with exit code {event.exit_code}" if event.exit_code is not None else ""
+    code = _code_of(event.exit_code)
     if isinstance(event, e.Failed):
         return f"failed{code}"
     larger = " with more" if event.grown is not None else ""

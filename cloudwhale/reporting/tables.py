@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
-from cloudwhale.model.job import ENDED, Job, JobState, Wish
+from cloudwhale.model.job import ENDED, Job, JobState, Placement, Wish
 from cloudwhale.model.reason import Code
 from cloudwhale.model.receipt import JobReceipt, MachineReceipt, RunReceipt
 from cloudwhale.model.rental import Rental, RentalState
@@ -97,7 +97,7 @@ def _job_row(job: Job, now: Instant, machine: str) -> tuple[Cell, ...]:
     return cells(
         job.id,
         state_cell(job.state),
-        place.node if place else NOTHING,
+        _nodes(place) if place else NOTHING,
         ", ".join(place.devices) if place and place.devices else NOTHING,
         machine or NOTHING,
         watch(ran) if ran or job.attempt else NOTHING,
@@ -108,6 +108,11 @@ def _job_row(job: Job, now: Instant, machine: str) -> tuple[Cell, ...]:
         why(job, now),
         Cell(_where_and_why(job, now, machine), "quiet"),
     )
+
+
+def _nodes(place: Placement) -> str:
+    """Return a place's node; of a gang all of them."""
+    return ", ".join(place.nodes)
 
 
 def _where_and_why(job: Job, now: Instant, machine: str) -> str:
