@@ -29,6 +29,8 @@ LEAST_S: Seconds = 2.0
 RESUMED_PART = 0.6
 """Of the first's time: what the second gets at most to show where it goes on."""
 FRESH_PART = 0.5
+BEGINS_WITHIN_S: Seconds = 60.0
+"""A framework takes as long to import, on a busy machine."""
 STARTS = 2
 """So many times what the first needed until it printed or saved, the others get for that."""
 ENOUGH_VALUES = 2
@@ -115,7 +117,8 @@ class Rehearsal:
             self._say(f"runs for {span(self._for_s)}")
             with _telling(f"{self._spec.name} runs, from zero"):
                 # What it takes to start, imports above all, is no part of the time to be seen.
-                now = trial.until(watched, lambda job: is_over(job) or _sign(watched), self._for_s)
+                begins_s = max(self._for_s, BEGINS_WITHIN_S)
+                now = trial.until(watched, lambda job: is_over(job) or _sign(watched), begins_s)
                 if _sign(watched) and not is_over(now):
                     now = trial.until(watched, is_over, self._for_s)
         if not is_over(now):

@@ -156,18 +156,22 @@ def _by_progress(seen: Rehearsed, every: Sequence[Vote]) -> Judgement:
         return _goes_on(seen, counted[0])
     if counted:
         return _cannot_tell("Its counters do not agree on whether it goes on.", PRINT)
-    copied = _copied(seen)
+    if known and not lost and seen.was_read:
+        return Judgement(Verdict.RESUMES, _knows(known[0]))
+    return _uncounted(seen, every)
+
+
+def _uncounted(seen: Rehearsed, every: Sequence[Vote]) -> Judgement:
+    """Judge a job whose progress nothing counts."""
+    copied, same = _copied(seen), _same_lines(seen)
     if copied:
         return _restarts(copied)
     if seen.was_read is False and _has_worked(seen.second):
         return _restarts("It has never read what it had saved.")
-    same = _same_lines(seen)
     if same >= SAME_LINES:
         return _restarts(f"Its first {same} lines are those of its first start, to the last digit.")
     if any(vote.tells == Tells.ELSEWHERE for vote in every):
         return _elsewhere(every)
-    if known and not lost and seen.was_read:
-        return Judgement(Verdict.RESUMES, _knows(known[0]))
     if seen.was_read is False:
         return _cannot_tell(
             "It had neither read, saved nor counted anything when it was stopped again.",
