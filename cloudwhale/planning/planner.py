@@ -153,9 +153,7 @@ def _joining(found: Matched, world: World) -> Sequence[Job]:
 
 
 def _switches(world: World, policies: Policies, durations: Durations) -> Switches:
-    if policies.rent is None or not world.offers or not switching.wants_stock(world):
-        return Switches()
-    return switching.switches_of(world, durations, Stock(world.offers, durations))
+    return Switches() if policies.rent is None else switching.switches_of(world, durations)
 
 
 def _stock(

@@ -239,6 +239,12 @@ class Stock:
             found = self._moved[job.spec.data] = np.array(each, dtype=np.float64)
         return found
 
+    @property
+    def boots_s(self) -> Row:
+        """Return how long each kind boots."""
+        boots: Row = self._money[:, 1]
+        return boots
+
     def costs_usd(self, runs_s: Row) -> Row:
         """Return what a machine of each kind costs that is there for one run, boot included."""
         import numpy as np

@@ -17,7 +17,6 @@ from cloudwhale.model.world import Account, Sighting, World
 from cloudwhale.planning import checker, checker_deadlines
 from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.planner import plan
-from cloudwhale.planning.stock import Stock
 from cloudwhale.planning.switching import Switches, switches_of
 
 HOUR = 3600.0
@@ -77,7 +76,7 @@ def world(*jobs: Job, rentals: tuple[Rental, ...] = (), limit: int = 100, **of: 
 
 
 def seen(of: World) -> Switches:
-    return switches_of(of, Durations({}), Stock(of.offers, Durations({})))
+    return switches_of(of, Durations({}))
 
 
 def checked(of: World) -> p.Plan:
