@@ -31,7 +31,7 @@ from cloudwhale_policies.spot.zones_learning import learned
 from cloudwhale_policies.spot.zones_table import Other, Prospect, Table, Unit
 
 STEPS = 260
-"""Of a table at most, from start to deadline; a step is a changeover at least."""
+"""Of a table at most, from start to deadline; a step is a changeover and a tick at least."""
 UNITS = 3
 """Regions that are followed: four phases each, so four times the work for each more."""
 IDLE_DOUBT = 0.5
@@ -125,7 +125,7 @@ class Player:
         """Return a plan for what is left."""
         errand = self._errand
         changeover_h = errand.changeover_s / HOUR_S
-        step_h = max(changeover_h, errand.deadline_s / HOUR_S / STEPS)
+        step_h = max(changeover_h, errand.tick_s / HOUR_S, errand.deadline_s / HOUR_S / STEPS)
         lives = learned(self._spells, [site.name for site in now.sites], now.at_s)
         zones = {site: Chain(life) for site, life in lives.items()}
         regions = tuple(sorted({site.region for site in now.sites}))
