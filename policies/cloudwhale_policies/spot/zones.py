@@ -38,6 +38,8 @@ IDLE_DOUBT = 0.5
 """Of a changeover's price: idling must save so much, as hopes are less sure than work."""
 PURE = np.eye(PHASES)
 """Rows: to be in a phase for sure."""
+WEIGHS_EVERY_S: Seconds = 900.0
+"""While all is well and nothing new is seen; ages and prices change slowly."""
 PLANS_EVERY_S: Seconds = 86_400.0
 """Tables are made anew: hazards and prices drift over days."""
 
@@ -97,6 +99,7 @@ class Player:
         for at_s, sights in groupby(past, key=attrgetter("at_s")):
             self._look(at_s, {sight.site: sight.is_on for sight in sights})
         self._plan: _Plan | None = None
+        self._weighed_s, self._saw = -np.inf, dict[str, bool | None]()
 
     def choose(self, now: Standing) -> Use | None:
         """Return the cheapest safe option of those that may be had."""
@@ -104,11 +107,25 @@ class Player:
             if is_on is not None:
                 self._spells.see(site, now.at_s, is_on=is_on)
         self._look(now.at_s, now.is_on)
+        if self._goes_on(now):
+            return now.use
         plan = self._plan
         if plan is None or now.at_s - plan.made_s >= PLANS_EVERY_S - 1.0:
             plan = self._plan = self._made(now)
+        self._weighed_s, self._saw = now.at_s, dict(now.is_on)
         options = self._options(plan, now)
         return min(options, key=lambda option: (option[0], option[1] != now.use))[1]
+
+    def _goes_on(self, now: Standing) -> bool:
+        """Say whether it works on spot, safely, and saw nothing new since it weighed, just now."""
+        return (
+            now.use is not None
+            and now.use.market == "spot"
+            and now.changeover_left_s <= 0.0
+            and now.at_s - self._weighed_s < WEIGHS_EVERY_S
+            and now.is_on == self._saw
+            and safety.may_use_spot(self._errand, now, stays=True)
+        )
 
     def _look(self, at_s: Seconds, seen: Mapping[str, bool | None]) -> None:
         """Remember of each region whether any of its zones was seen on, or all were off."""
@@ -183,7 +200,7 @@ class Player:
             return chain.usual()
         hours = round((now.at_s - newest.until_s) / HOUR_S, 2)
         if hours <= 0.0:
-            return PURE[phase(newest, now.at_s)]
+            return np.asarray(PURE[phase(newest, now.at_s)], np.float64)
         return np.asarray(PURE[phase(newest, newest.until_s)] @ chain.after(hours), np.float64)
 
     def _options(self, plan: _Plan, now: Standing) -> list[tuple[float, Use | None]]:

@@ -154,6 +154,7 @@ class _SkyNomad(_Rule):
         super().__init__(errand)
         self._spells = Spells()
         self._spells.see_all(past)
+        self._lives: dict[tuple[str, int, float], float] = {}
 
     def look(self, now: Standing) -> None:
         for site, is_on in now.is_on.items():
@@ -194,23 +195,31 @@ class _SkyNomad(_Rule):
         return value * share - site.spot_usd_h - egress / life_h
 
     def _life_h(self, site: str) -> float:
-        """Return the expected rest of a spell, by Nelson and Aalen, given the age it has."""
-        spells = [spell for spell in self._spells.by_site.get(site, ()) if spell.is_on]
-        if not spells:
-            return np.inf
+        """Return the expected rest of a spell that is on, given its age; it may be infinite."""
         newest = self._spells.newest(site)
         runs = newest is not None and newest.is_on
-        age = (newest.until_s - newest.since_s) / HOUR_S if newest is not None and runs else 0.0
-        lengths = np.array([(spell.until_s - spell.since_s) / HOUR_S for spell in spells])
-        ended = np.ones(len(lengths), dtype=np.bool_)
-        ended[-1] = not runs
-        later = np.unique(lengths[ended & (lengths > age)])
-        if not len(later):
-            return max(float(lengths.max()), age)
-        left = np.array([(lengths >= length).sum() for length in later])
-        fell = np.array([(lengths[ended] == length).sum() for length in later])
-        survives = np.append(1.0, np.exp(-np.cumsum(fell / left))[:-1])
-        return float((survives * np.diff(np.append(age, later))).sum())
+        age = round(newest.age_h, 1) if newest is not None and runs else 0.0
+        key = (site, len(self._spells.by_site.get(site, ())), age)
+        if key not in self._lives:
+            spells = [spell for spell in self._spells.by_site.get(site, ()) if spell.is_on]
+            self._lives[key] = _rest_h([spell.age_h for spell in spells], age, runs=runs)
+        return self._lives[key]
+
+
+def _rest_h(spells: Sequence[float], age: float, *, runs: bool) -> float:
+    """Return the mean rest of a spell by Nelson and Aalen; `runs`: the last has not ended."""
+    if not spells:
+        return np.inf
+    lengths = np.array(spells)
+    ended = np.ones(len(lengths), dtype=np.bool_)
+    ended[-1] = not runs
+    later = np.unique(lengths[ended & (lengths > age)])
+    if not len(later):
+        return max(float(lengths.max()), age)
+    left = np.array([(lengths >= length).sum() for length in later])
+    fell = np.array([(lengths[ended] == length).sum() for length in later])
+    survives = np.append(1.0, np.exp(-np.cumsum(fell / left))[:-1])
+    return float((survives * np.diff(np.append(age, later))).sum())
 
 
 class SkyNomad:
