@@ -398,6 +398,9 @@ def test_every_rule_has_five_planted_faults() -> None:
         ("it is safe already", world(LATE, rentals=(*ON_SPOT, ON_ITS_WAY))),
         ("nothing is offered", world(LATE, rentals=ON_SPOT, offers=(SPOT,))),
         ("none can be had", world(LATE, rentals=ON_SPOT, offers=(FIRM.but(capacity=0), SPOT))),
+        ("its quota is used up", world(LATE, rentals=ON_SPOT, offers=(
+            FIRM.but(quota="q", quota_units=4.0, quota_left=2.0), SPOT))),
+        ("the soft line is passed", world(LATE, rentals=(a_rental(reserved=micro_usd(95)),))),
         ("nobody knows its length", world(LATE.but(spec=LATE.spec.but(duration_s=None)),
          rentals=ON_SPOT)),
     ],
