@@ -217,7 +217,9 @@ def _is_worth_comparing(first: Act, second: Act) -> bool:
 def _lost_s(job: Job, first: Act) -> Seconds:
     if job.checkpoint is None:
         return first.ended_at - first.began_at
-    return max(0.0, first.ended_at - job.checkpoint.saved_at)
+    # What it did from the signal on was for the save, unless that was never finished.
+    worked_until = first.ended_at if first.killed else first.asked_at or first.ended_at
+    return max(0.0, worked_until - job.checkpoint.saved_at)
 
 
 def _publish_s(events: list[e.Event], first: Act) -> Seconds | None:
