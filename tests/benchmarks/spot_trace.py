@@ -85,7 +85,7 @@ def drawn(seed: int, zones: int = 8, ticks: int = 3000) -> Zones:
 def starts(series: Series, ticks: int, count: int, seed: str) -> Sequence[int]:
     """Return ticks at which an errand of so many ticks begins."""
     dice = random.Random(f"{seed}/{series.name}/{ticks}")
-    return [dice.randrange(len(series.is_on) - ticks + 1) for _ in range(count)]
+    return sorted(dice.randrange(len(series.is_on) - ticks + 1) for _ in range(count))
 
 
 def all_zones(quick: bool) -> Iterator[Zones]:

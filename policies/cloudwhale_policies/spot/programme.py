@@ -7,7 +7,6 @@ on-demand steps. All kinds of zones are solved at once; the tables hold the expe
 next phase, so what is chosen with them may weigh the kinds by what is believed of the zone then.
 """
 
-from bisect import bisect_right
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
@@ -16,22 +15,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloudwhale.model.units import Seconds
-from cloudwhale_policies.spot.spells import Law, Laws
+from cloudwhale_policies.spot.spells import AGES, Kind
 
 Table: TypeAlias = NDArray[np.float32]
 _Rows: TypeAlias = tuple[NDArray[np.float32], NDArray[np.float32], list[NDArray[np.float32]]]
 Steps: TypeAlias = float
 
-AGES = (1, 2, 3, 5, 9, 17, 33, 65, 129)
-"""First ages of the brackets, in steps; 1 is the first step of a spell."""
 BRACKETS = len(AGES)
+"""Ages in steps are told apart as ages in ticks are."""
 FORBIDDEN = np.float32(1e6)
 MOST_STEPS = 600
 """To a deadline; more are gathered into longer ones."""
 MOST_CHANGEOVER = 4
 """Steps of a changeover, likewise."""
-KEPT = 2
-"""Shapes whose tables are kept: 100 MB each for 80 h in ticks of ten minutes."""
+KEPT = 4
+"""Shapes whose tables are kept: 15 MB a kind for 80 h in ticks of ten minutes."""
 GRAINS = ((8.0, 0.2), (20.0, 0.4), (48.0, 1.0), (96.0, 2.0), (float("inf"), 4.0))
 """Slack up to so many steps is told apart so finely; 0.2 makes the usual 0.2 h at 600 s exact."""
 
@@ -47,7 +45,8 @@ class Shape:
     changeover: Steps
     spot_share: float
     """Of the on-demand price."""
-    laws: Laws
+    kinds: tuple[Kind, ...]
+    """How likely spells end in a step."""
 
     def changeovers(self) -> tuple[Steps, ...]:
         """Return what may be left of a changeover after a step; the last is 0."""
@@ -103,23 +102,14 @@ def grid_of(most: Steps) -> NDArray[np.float64]:
     return np.array(found if len(found) > 1 else [0.0, 1.0])
 
 
-def phase_of(age: Steps) -> int:
-    """Return the bracket of an age; 1 is the first step of a spell."""
-    return max(0, bisect_right(AGES, age + 1e-9) - 1)
-
-
-def _phases(kind: tuple[Law, Law], step_s: Seconds) -> NDArray[np.float32]:
+def _phases(kind: Kind) -> NDArray[np.float32]:
     """Return the probabilities of one phase after another."""
     found = np.zeros((2 * BRACKETS, 2 * BRACKETS))
-    for at, law in ((0, kind[0]), (BRACKETS, kind[1])):
-        other = BRACKETS - at
-        for bracket, first in enumerate(AGES):
+    for at, of in ((0, kind[0]), (BRACKETS, kind[1])):
+        for bracket, ends in enumerate(of):
             last = bracket == BRACKETS - 1
-            width = first if last else AGES[bracket + 1] - first
-            middle = first - 1 + 0.45 * (width - 1)
-            ends = law.ends(middle * step_s, step_s)
-            grows = 0.0 if last else 1.0 / width
-            found[at + bracket, other] = ends
+            grows = 0.0 if last else 1.0 / (AGES[bracket + 1] - AGES[bracket])
+            found[at + bracket, BRACKETS - at] = ends
             found[at + bracket, at + bracket] = (1.0 - ends) * (1.0 - grows)
             if not last:
                 found[at + bracket, at + bracket + 1] = (1.0 - ends) * grows
@@ -173,7 +163,7 @@ class _Solving:
     def __init__(self, shape: Shape) -> None:
         self._shape = shape
         self._grid = grid_of(shape.most_slack)
-        self._next = np.array([_phases(kind, shape.step_s) for kind in shape.laws.pairs()])
+        self._next = np.array([_phases(kind) for kind in shape.kinds])
         self._idles = _Shifts(self._grid, 1.0)
         self._no_idling = self._grid - 1.0 < shape.changeover - 1e-9
         self._to_on_demand = _Shifts(self._grid, shape.changeover)

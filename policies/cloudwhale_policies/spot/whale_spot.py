@@ -10,50 +10,65 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from cloudwhale.model.units import Seconds
 from cloudwhale.spi.spot import Errand, Sight, Site, SpotPlayer, SpotPolicy, Standing, Use
 from cloudwhale_policies.spot import programme, safety
-from cloudwhale_policies.spot.known import cheapest
-from cloudwhale_policies.spot.programme import BRACKETS, Shape, Tables, phase_of
-from cloudwhale_policies.spot.spells import Belief, Laws, of_site
+from cloudwhale_policies.spot.programme import BRACKETS, Shape, Tables
+from cloudwhale_policies.spot.spells import Belief, Kind, Laws, bracket_of, of_site
+from cloudwhale_policies.spot.zones import WhaleZones
 
 ROUNDED_TO = 0.01
 """Of the on-demand price: errands whose prices differ by less share their tables."""
 
 
 class WhaleSpot:
-    """Expected cost over believed kinds of zones; it plays the cheapest of several sites alone."""
+    """Expected cost over believed kinds of zones; several sites are played as `zones` does."""
 
     def __init__(self, laws: Laws | None = None) -> None:
         self.laws = Laws() if laws is None else laws
 
     def begin(self, errand: Errand, sites: Sequence[Site], past: Sequence[Sight]) -> SpotPlayer:
-        """Return a player for the cheapest site; the first of a shape takes a CPU second."""
-        site = next(site for site in sites if site.name == cheapest(sites))
+        """Return a player; the first of a shape takes a CPU second."""
+        if len(sites) > 1:
+            return WhaleZones().begin(errand, sites, past)
+        site = sites[0]
         belief = Belief(self.laws, errand.tick_s)
         belief.learn(of_site(past, site.name))
-        return _Player(errand, site, belief, programme.solved(shape_of(errand, site, self.laws)))
+        return _Player(errand, site, belief)
 
 
-def shape_of(errand: Errand, site: Site, laws: Laws) -> Shape:
-    """Return what the tables of an errand depend on."""
+def shape_of(errand: Errand, site: Site, kinds: tuple[Kind, ...], at_s: Seconds) -> Shape:
+    """Return what the tables of an errand depend on from a time on."""
     step_s = programme.step_of(errand.tick_s, errand.deadline_s, errand.changeover_s)
+    left_s = errand.deadline_s - at_s
+    slack_s = min(left_s, errand.deadline_s - errand.work_s)
     share = site.spot_usd_h / site.on_demand_usd_h
     return Shape(
         step_s,
-        max(1, int(np.ceil(errand.deadline_s / step_s - 1e-9))),
-        max(0.0, float(np.ceil((errand.deadline_s - errand.work_s) / step_s))),
+        max(1, int(np.ceil(left_s / step_s - 1e-9))),
+        max(0.0, float(np.ceil(slack_s / step_s))),
         errand.changeover_s / step_s,
         round(share / ROUNDED_TO) * ROUNDED_TO,
-        laws,
+        tuple(_longer(kind, step_s / errand.tick_s) for kind in kinds),
     )
+
+
+def _longer(kind: Kind, ticks: float) -> Kind:
+    """Return how likely spells end within so many ticks; ages in steps are told apart as well."""
+    if ticks == 1.0:
+        return kind
+    on, off = (tuple(1.0 - (1.0 - ends) ** ticks for ends in side) for side in kind)
+    return on, off
 
 
 class _Player:
     """Plays one errand."""
 
-    def __init__(self, errand: Errand, site: Site, belief: Belief, tables: Tables) -> None:
-        self._errand, self._belief, self._tables = errand, belief, tables
-        self._site = site.name
+    def __init__(self, errand: Errand, site: Site, belief: Belief) -> None:
+        self._errand, self._belief = errand, belief
+        self._site, self._here = site.name, site
+        self._kinds: tuple[Kind, ...] = ()
+        self._tables = self._planned(0.0)
         self._spot, self._on_demand = Use(site.name, "spot"), Use(site.name, "on-demand")
 
     def choose(self, now: Standing) -> Use | None:
@@ -61,6 +76,8 @@ class _Player:
         is_on = now.is_on[self._site]
         if is_on is not None:
             self._belief.see(now.at_s, is_on=is_on)
+            if self._belief.kinds() is not self._kinds:
+                self._tables = self._planned(now.at_s)
         has_spot = now.use == self._spot
         may_idle = safety.may_idle(self._errand, now)
         may_spot = is_on is not False and safety.may_use_spot(self._errand, now, stays=has_spot)
@@ -76,6 +93,10 @@ class _Player:
             return None
         return found[3]
 
+    def _planned(self, at_s: Seconds) -> Tables:
+        self._kinds = self._belief.kinds()
+        return programme.solved(shape_of(self._errand, self._here, self._kinds, at_s))
+
 
 class _Look:
     """Reads the tables at a standing; costs are from here on, in on-demand steps."""
@@ -84,7 +105,7 @@ class _Look:
         self._tables, self._shape = tables, tables.shape
         step_s = self._shape.step_s
         self._weights = belief.weights()
-        self._age = phase_of(belief.age_s / step_s + 1.0)
+        self._age = bracket_of(belief.age_s / step_s + 1.0)
         self._is_on = belief.is_on is not False
         self._phase = self._age if self._is_on else self._age + BRACKETS
         left_s = errand.deadline_s - now.at_s
