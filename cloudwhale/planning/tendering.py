@@ -216,9 +216,11 @@ class _Tendering:
                 return no
         started = {payer: self._started(payer, late) for payer in (made.payer, *made.projects)}
         account = self.accounts.get(made.payer)
+        # Who switches was promised the money: past the soft line what has started goes on.
+        anew = any(one.id not in self.stock.at_once for one in mine)
         return admitted(
-            account, made.payer, made.reserved, started[made.payer], anew=True
-        ) or projects.refusal(self._now(), made.projects, started)
+            account, made.payer, made.reserved, started[made.payer], anew=anew
+        ) or projects.refusal(self._now(), made.projects, started, anew=anew)
 
     def _step(self, choice: Choice, mine: Sequence[Job], name: str) -> p.Rent | None:
         """Return the rental of an offer for some jobs; None when it does not do for one of them."""

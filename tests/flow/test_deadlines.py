@@ -184,3 +184,24 @@ def test_many_with_deadlines_share_machines_and_none_misses_its_own(seed: int, r
     assert {one.job.state for one in of.jobs.values()} == {JobState.COMPLETED}
     assert max(late.values()) <= 0.0, late
     assert "spot" in markets(of)
+
+
+@pytest.mark.parametrize("budget", ["23", "30", "42", "45", "70"])
+@pytest.mark.parametrize("seed", range(2))
+def test_a_budget_that_holds_on_demand_at_first_holds_the_switch_later(
+    seed: int, budget: str
+) -> None:
+    """However much spot has cost by then, and though the soft line may be passed."""
+    drawn = random.Random(f"budget-{seed}-{budget}")
+    deadline = drawn.uniform(4.3, 6.5) * HOUR
+    of = played(
+        an_arrival(deadline), hazard_per_h=drawn.choice((0.2, 0.7, 2.0)), seed=seed, budget=budget
+    )  # fmt: skip
+    assert ended_at(of) <= deadline
+    taken = most = 0
+    for one in told(of.store):
+        if isinstance(one.event, e.Reserved | e.Released):
+            is_more = isinstance(one.event, e.Reserved)
+            taken += one.event.amount if is_more else -one.event.amount
+        most = max(most, taken)
+    assert most <= micro_usd(budget)

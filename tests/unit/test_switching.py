@@ -285,6 +285,16 @@ def test_nobody_takes_the_money_that_is_kept_for_a_switch() -> None:
     assert rents(checked(world(free, other, rentals=(rental,), limit=20))) == [("spot", ())]
 
 
+def test_past_the_soft_line_a_switch_goes_on_and_nothing_else_is_rented() -> None:
+    spent = Account(
+        payer="run-1", limit=micro_usd(100), reserved=micro_usd(5), spent=micro_usd(86)
+    )  # fmt: skip
+    late = runs(NOW + HOUR + CHANGES + 120.0)
+    other = a_job("k", resources=wants(cpu=8), duration_s=600.0).but(submitted_at=NOW)
+    of = world(late, other, rentals=ON_SPOT, accounts={"run-1": spent})
+    assert rents(checked(of)) == [("firm", ("j",))]
+
+
 def test_its_own_budget_holds_both_too() -> None:
     rich, poor = (waits(NOW + 4 * HOUR, budget=micro_usd(usd)) for usd in (25, 20))
     assert rents(checked(world(rich))) == [("spot", ())]
