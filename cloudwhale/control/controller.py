@@ -94,7 +94,7 @@ class Controller:
         self._look_again_at: Instant | None = None
         self.due_at: Instant | None = None
         """When the next tick is due though nothing rings; None: never, or before the first."""
-        self._has_ticked = False
+        self._ticked_at: Instant | None = None
         self.incident = ""
         """What the checker says against the newest plan; empty when nothing."""
         self.rounds = 0
@@ -147,20 +147,22 @@ class Controller:
 
     def _now(self) -> Instant:
         now = self._timeline.now()
-        overslept = self.due_at is not None and now - self.due_at > GAP_S
-        if overslept or not self._has_ticked or abs(self._timeline.jumped_s) > JUMP_S:
+        # What fails may have been due for long; that we were away shows in our own ticks alone.
+        before = self._ticked_at
+        overslept = before is not None and now - max(before, self.due_at or now) > GAP_S
+        if overslept or before is None or abs(self._timeline.jumped_s) > JUMP_S:
             self._watcher.forgive(self._store.world(now).nodes, now)
         if self._timeline.jumped_s < -JUMP_S:
             says = f"this host's clock went back by {-self._timeline.jumped_s:.0f} s"
             self._unsaved.append(_noted("controller", Code.CLOCK_WENT_BACK, says, now))
-        self._has_ticked = True
+        self._ticked_at = now
         return now
 
     def _look(self, now: Instant, *, rung: bool | Collection[str]) -> None:
         self._save()
         world = self._store.world(now)
         reading = Reading(world, now, self._dealings.was_rented)
-        hired = Hired(world, now, reading.jobs)
+        hired = Hired(world, now, reading.jobs, self._watcher.has_heard_out)
         for result in self._effects.done(now):
             dealt = list(self._dealings.heard(result, hired, now))
             reading.learn(dealt)

@@ -1,6 +1,6 @@
 """What providers say of rented machines, as events: launched, refused, extended, gone."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -10,6 +10,7 @@ from cloudwhale.control.reports import Notice
 from cloudwhale.model import event as e
 from cloudwhale.model.job import Job, JobState
 from cloudwhale.model.node import Node, NodeState
+from cloudwhale.model.offer import Offer
 from cloudwhale.model.plan import Plan
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.rental import Lease, Rental, RentalState
@@ -45,8 +46,19 @@ class Hired:
     An answer that comes too late changes nothing.
     """
 
-    def __init__(self, world: World, now: Instant, jobs: Mapping[str, Job] | None = None) -> None:
-        """`jobs`: as they are now, also after what agents say of them; None: as in the world."""
+    def __init__(
+        self,
+        world: World,
+        now: Instant,
+        jobs: Mapping[str, Job] | None = None,
+        has_heard_out: Callable[[str, Instant], bool] = lambda node, now: True,
+    ) -> None:
+        """`jobs`: as they are now, also after what agents say of them; None: as in the world.
+
+        `has_heard_out`: whether all that a node's agent has said is read, as of now.
+        """
+        self._has_heard_out = has_heard_out
+        self._talked = {node.id for node in world.nodes.values() if node.agent}
         self._rentals = dict(world.rentals)
         self._jobs = world.jobs if jobs is None else jobs
         self._nodes = frozenset(world.nodes)
@@ -157,8 +169,14 @@ class Hired:
             is_theirs = rental.taken is not None and rental.taken.provider == provider
             if is_theirs and rental.ended_at is None:
                 found = list(self._listed(rental, listed.get(name)))
+                if _ends(found) and not self._may_end(name):
+                    continue
                 events += [*found, *self._told_of_end(rental, found)]
         return self._remembered(events)
+
+    def _may_end(self, name: str) -> bool:
+        """Say whether a machine may count as gone: not before its last words were read."""
+        return name not in self._talked or self._has_heard_out(name, self._now)
 
     def _listed(self, rental: Rental, machine: Machine | None) -> Iterable[e.Event]:
         is_taken = machine is not None and machine.state == "stopping"
@@ -256,6 +274,13 @@ def _billed_to(machine: Machine, now: Instant) -> Instant:
     return now if machine.billed_to is None else machine.billed_to
 
 
+def _ends(events: Iterable[e.Event]) -> bool:
+    """Say whether a machine is gone after some events."""
+    return any(
+        isinstance(one, e.RentalChanged) and one.rental.ended_at is not None for one in events
+    )
+
+
 def _launched(rental: Rental, machine: Machine, now: Instant) -> Iterator[e.Event]:
     if rental.state is not RentalState.RESERVED or rental.taken is None:
         return
@@ -265,6 +290,7 @@ def _launched(rental: Rental, machine: Machine, now: Instant) -> Iterator[e.Even
         door=machine.door,
         requested_at=now if machine.billed_from is None else machine.billed_from,
         price_usd_h=machine.price_usd_h,
+        taken=_where_it_stands(rental.taken, machine),
     )
     node = Node(
         id=machine.node,
@@ -276,6 +302,11 @@ def _launched(rental: Rental, machine: Machine, now: Instant) -> Iterator[e.Even
     yield e.RentalChanged(at=now, rental=requested)
     yield e.RentalChanged(at=now, rental=requested.but(state=RentalState.BOOTING))
     yield e.NodeJoined(at=now, node=node)
+
+
+def _where_it_stands(offer: Offer, machine: Machine) -> Offer:
+    """Return an offer with the zone that its provider chose: what befalls it there is learned."""
+    return offer if machine.zone in ("", offer.zone) else offer.but(zone=machine.zone)
 
 
 def _extended(rental: Rental, answer: Extended, now: Instant) -> Iterator[e.Event]:

@@ -19,7 +19,7 @@ from cloudwhale.planning.needs import spec_of
 from cloudwhale.planning.releases import Profile
 from cloudwhale.planning.renting import Till
 from cloudwhale.planning.stock import Option, Stock
-from cloudwhale.planning.switching import switches_of
+from cloudwhale.planning.switching import Switches, switches_of
 
 
 class Places:
@@ -121,9 +121,12 @@ class Places:
     @cached_property
     def till(self) -> Till:
         """Return what says whether a lease would be admitted."""
-        world, durations = self.trial.world, self.trial.durations
-        keeps = {} if self.stock is None else switches_of(world, durations, self.stock).keeps
-        return Till(world, durations, keeps)
+        return Till(self.trial.world, self.trial.durations, self.switches.keeps)
+
+    @cached_property
+    def switches(self) -> Switches:
+        """Return who may have to switch to on-demand for its deadline."""
+        return switches_of(self.trial.world, self.trial.durations)
 
     def ends_at(self, option: Option) -> Instant:
         """Return when a job is expected to be done that is rented for alone."""

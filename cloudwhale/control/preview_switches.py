@@ -7,14 +7,13 @@ from cloudwhale.control.preview_places import Places
 from cloudwhale.model.job import Job
 from cloudwhale.model.offer import Offer
 from cloudwhale.planning.stock import SURE
-from cloudwhale.planning.switching import MAY_SWITCH, foreseen
+from cloudwhale.planning.switching import MAY_SWITCH, from_spot
 from cloudwhale.reporting.figures import cents, hour
 
 
 def switch_fields(places: Places, job: Job, offer: Offer) -> Mapping[str, Any]:
     """Return what a job's line says of its deadline; nothing without one, or not on spot."""
-    stock = places.stock
-    if offer.market != "spot" or job.spec.deadline is None or stock is None:
+    if offer.market != "spot" or job.spec.deadline is None:
         return {}
     if job.spec.market not in MAY_SWITCH:
         says = (
@@ -22,9 +21,10 @@ def switch_fields(places: Places, job: Job, offer: Offer) -> Mapping[str, Any]:
             "on-demand for it"
         )
         return {"deadline_says": says}
-    found = foreseen(job, offer, places.trial.world, stock)
-    if found is None:
+    known = places.switches.known.get(job.id)
+    if known is None:
         return {}
+    found = from_spot(known, offer)
     says = (
         f"switches to on-demand at {hour(found.at, places.now)} at the latest, for up to "
         f"{cents(found.may_cost)} USD"

@@ -1,5 +1,6 @@
 """Looks at mailboxes and providers; what was seen becomes events and sightings."""
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -114,6 +115,8 @@ class Watcher:
         """Looks that nothing may be judged before."""
         self._empty_at: dict[str, Instant] = {}
         """When each inbox was last asked for what it did not have."""
+        self._gone_at: dict[str, Instant] = {}
+        """Since when machines are listed as gone whose last words are not known to be read."""
 
     @property
     def is_informed(self) -> bool:
@@ -138,6 +141,21 @@ class Watcher:
         """Look at every provider at the next chance: something is said to have changed there."""
         self._looked_at = {}
         self.offers.ask_soon()
+
+    def has_heard_out(self, node: str, now: Instant) -> bool:
+        """Say whether all that a machine has said is read, now that it is listed as gone.
+
+        Else that is read first, and its provider is asked again after it: its job may have ended
+        well, or saved more than is known here.
+        """
+        self._gone_at.setdefault(node, now)
+        if self._has_more_to_say(node):
+            return False
+        del self._gone_at[node]
+        return True
+
+    def _has_more_to_say(self, node: str) -> bool:
+        return self._empty_at.get(node, -math.inf) < self._gone_at[node]
 
     def looks(
         self,
@@ -177,7 +195,7 @@ class Watcher:
             self._inboxes.all_read(now)
             self._arrivals.let_go({*names, *self._alive}, self._heard_at, now)
             return [self._read(name, now) for name in names + self._arrivals.followed]
-        some = set(self._inboxes.due(now))
+        some = {*self._inboxes.due(now), *filter(self._has_more_to_say, self._gone_at)}
         if not isinstance(rung, bool):
             some |= set(rung)
         return [self._read(name, now) for name in sorted(some)]
@@ -249,7 +267,7 @@ class Watcher:
             self._inboxes.read_soon()  # there may be more
         else:
             self._listened_at[mail.node] = now
-            self._empty_at[mail.node] = mail.asked_at
+            self._emptied(mail)
             self._unseen.discard(Key("read", mail.node))
         if mail.last <= known or not fresh:
             return []
@@ -267,6 +285,13 @@ class Watcher:
             self._noted_at[mail.node] = now
             events.append(e.Read(at=now, node=mail.node, number=mail.last))
         return events
+
+    def _emptied(self, mail: Mail) -> None:
+        """Note that an inbox had no more; whoever is gone may count as gone from now on."""
+        is_awaited = mail.node in self._gone_at and self._has_more_to_say(mail.node)
+        self._empty_at[mail.node] = mail.asked_at
+        if is_awaited and not self._has_more_to_say(mail.node):
+            self._looked_at = {}
 
     def _note_missing(self, mail: Mail, known: int, now: Instant) -> None:
         if mail.bodies:

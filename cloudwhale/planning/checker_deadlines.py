@@ -111,11 +111,15 @@ def _ways(job: Job, world: World) -> Iterator[_Way]:
     for offer in world.offers:
         node = Node(id=offer.id, facts=offer.facts, owned=False)
         alone = job.but(spec=job.spec.but(market="auto"))
-        is_had = offer.market == "on-demand" and offer.capacity != 0
+        is_had = offer.market == "on-demand" and offer.capacity != 0 and _is_in_quota(offer)
         is_priced = offer.price_usd_h is not None and offer.cap_usd_h is not None
         if is_had and is_priced and takes(node, alone, []):
             speed = min((_speed(job, one.model) for one in offer.facts.devices), default=1.0)
             yield _Way(offer, offer.boot_s + beside_s + left_s / speed)
+
+
+def _is_in_quota(offer: Offer) -> bool:
+    return offer.quota_left is None or offer.quota_left >= 2 * offer.quota_units
 
 
 def _left_s(job: Job) -> float:
@@ -165,8 +169,6 @@ def _is_paid_for(job: Job, ways: list[_Way], plan: p.Plan, world: World) -> bool
     if account is None or account.limit is None or job.spec.project in world.budgets:
         return False
     taken = account.spent + account.reserved
-    if taken >= account.soft * account.limit:
-        return False
     for step in plan.steps:
         if isinstance(step, p.Rent) and step.rental.payer == job.run:
             taken += 2 * step.rental.reserved
@@ -180,6 +182,8 @@ def _is_paid_for(job: Job, ways: list[_Way], plan: p.Plan, world: World) -> bool
     held = sum(2 * one.reserved for one in world.rentals.values() if job.id in one.jobs)
     if own is not None and own - job.spent - held < ENOUGH * needs:
         return False
+    if taken >= account.soft * account.limit:
+        return False  # past the soft line nothing is rented
     return account.limit - taken >= ENOUGH * needs * max(1, len(others))
 
 

@@ -1,6 +1,6 @@
 """What becomes of rented machines: received, kept while they are needed, returned and paid."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
@@ -14,6 +14,7 @@ from cloudwhale.model.world import World
 from cloudwhale.planning import booting, gang_machines, projects
 from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.fit import fit
+from cloudwhale.planning.gang_keeping import gang_placed, once_each
 from cloudwhale.planning.homing import goes_home
 from cloudwhale.planning.inventory import Free, free_capacity
 from cloudwhale.planning.leasing import (
@@ -27,6 +28,8 @@ from cloudwhale.planning.lengthening import longest, renewed
 from cloudwhale.planning.needs import spec_of
 from cloudwhale.planning.next_machines import as_waiting, comes, is_elsewhere
 from cloudwhale.planning.queue import earliest
+from cloudwhale.planning.seats import at_home as at_home
+from cloudwhale.planning.seats import place_step, planned_seat
 from cloudwhale.planning.settling import settled
 from cloudwhale.planning.speeds import run_s
 from cloudwhale.planning.telling import telling
@@ -63,22 +66,6 @@ class Kept:
         )
 
 
-def at_home(world: World) -> World:
-    """Return the world without rented machines and what runs on them; itself without any."""
-    away = {name for name, node in world.nodes.items() if not node.owned}
-    if not away:
-        return world
-    return replace(
-        world,
-        nodes={name: node for name, node in world.nodes.items() if name not in away},
-        jobs={
-            name: job
-            for name, job in world.jobs.items()
-            if job.placement is None or job.placement.node not in away
-        },
-    )
-
-
 def keeping(world: World, durations: Durations, without: Collection[str] = ()) -> Kept:
     """Return what is to be done with every rental; called once a round.
 
@@ -105,7 +92,7 @@ def keeping(world: World, durations: Durations, without: Collection[str] = ()) -
         look_again_at = earliest(look_again_at, one.look_again_at)
         if rental.gang:
             gangs.setdefault(rental.gang, []).append(one)
-    steps = [*_once_each(steps), *chain.from_iterable(map(_gang_placed, gangs.values()))]
+    steps = [*once_each(steps), *chain.from_iterable(map(gang_placed, gangs.values()))]
     returned = {step.rental.id for step in steps if isinstance(step, p.Return)}
     told = telling(world.rentals, world.now, returned)
     steps += told.steps
@@ -115,52 +102,6 @@ def keeping(world: World, durations: Durations, without: Collection[str] = ()) -
 
 def _may_be_taken(rental: Rental) -> bool:
     return rental.taken is not None and rental.taken.market == "spot"
-
-
-def _once_each(steps: Iterable[p.Step]) -> Iterator[p.Step]:
-    """Yield steps; a gang that is to stop is asked to by each of its machines, and told once."""
-    asked: set[str] = set()
-    for step in steps:
-        if not isinstance(step, p.AskToStop):
-            yield step
-        elif step.job not in asked:
-            asked.add(step.job)
-            yield step
-
-
-def _gang_placed(ones: Sequence["_Keeping"]) -> Iterator[p.Place]:
-    """Place gangs on their machines, once all of these are there."""
-    first = ones[0]
-    if not gang_machines.is_ready(first.world, first.rental):
-        return
-    ranked = gang_machines.siblings(first.world, first.rental)
-    of = {one.rental.id: one for one in ones}
-    ones = [of[rental.id] for rental in ranked]
-    awaited = set.intersection(*({job.id for job in one.expected} for one in ones))
-    jobs = [job for job in first.expected if job.id in awaited and not first.waits_otherwise(job)]
-    machines = [(one.rental, free) for one in ones if (free := one.free()) is not None]
-    if len(machines) == len(ones):
-        for job, place in gang_machines.places(jobs, machines, seated, first.is_early):
-            yield _placed(job, place, first.rental)
-
-
-def seated(job: Job, free: Free, rental: Rental) -> Placement | None:
-    """Return a job's place on a machine: the devices it was planned for, else any that do."""
-    found = _seat(job, free, rental) or fit(spec_of(job), free)
-    return found if isinstance(found, Placement) else None
-
-
-def _seat(job: Job, free: Free, rental: Rental) -> Placement | None:
-    """Return the place on the devices that it was planned for, where these have room for it.
-
-    Others would do now, but then those to come might find no device whole.
-    """
-    seat = rental.seats.get(job.id)
-    if not seat or max(seat) >= len(free.devices):
-        return None
-    there = replace(free, devices=tuple(free.devices[at] for at in seat))
-    found = fit(spec_of(job), there)
-    return found if isinstance(found, Placement) else None
 
 
 class _Keeping:
@@ -355,7 +296,7 @@ class _Keeping:
             if isinstance(place, Placement):
                 is_empty = False
                 free = free.less(job.wants, place)
-                yield _placed(job, place, self.rental)
+                yield place_step(job, place, self.rental)
             elif job in self.expected and job.id in self.rental.starts_at:
                 is_behind = is_behind or not self.waits_otherwise(job)
 
@@ -385,7 +326,7 @@ class _Keeping:
             if job.not_before is not None and self.now < job.not_before:
                 self.look_again_at = earliest(self.look_again_at, job.not_before)
             return None
-        found = _seat(job, free, self.rental) or fit(spec_of(job), free)
+        found = planned_seat(job, free, self.rental) or fit(spec_of(job), free)
         if isinstance(found, Placement):
             return found
         if not found.can_wait or is_empty:
@@ -479,15 +420,3 @@ class _Keeping:
             )
         if not self.here:
             yield settled(self.rental)
-
-
-def _placed(job: Job, place: Placement, rental: Rental) -> p.Place:
-    devices = f" on {', '.join(place.devices)}" if place.devices else ""
-    says = f"{place.node}{devices} was rented for it ({rental.offer})"
-    if place.others:
-        says = f"{', '.join(place.nodes)} were rented for its gang ({rental.offer})"
-    code = Code.PLACED
-    if job.checkpoint is not None:
-        code, says = Code.RESUMES, f"{says}; resumes from {job.checkpoint.name}"
-    reason = Reason(code=code, says=says)
-    return p.Place(job=job.id, attempt=job.attempt + 1, placement=place, reason=reason)

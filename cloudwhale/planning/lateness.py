@@ -26,6 +26,9 @@ from cloudwhale.planning.spot import TOO_LARGE, Risk, segments
 Floats = NDArray[np.float64]
 
 POISSON_TERMS = 16  # with more interruptions than that the other bound is the better one
+BY_LENGTH = np.geomspace(1e-3, 20.0, 48)[:, None]
+BY_MEAN = np.geomspace(0.05, 0.98, 16)[:, None]
+"""Where the best rate is looked for, by the length of a stretch and by its mean."""
 
 
 def quantile_s(work_s: Seconds, risk: Risk, q: float) -> Seconds:
@@ -100,8 +103,8 @@ def _log_moments(stretches: Floats, risk: Risk) -> tuple[Floats, Floats]:
         mean = math.exp(min(TOO_LARGE, per_s * restart_s)) * np.expm1(per_s * stretches) / per_s
         # Where interruptions are rare the best rate lies by the length of one, where they are many
         # by that of the whole stretch with all its tries.
-        by_length = np.geomspace(1e-3, 20.0, 48)[:, None] / (stretches + restart_s)[None, :]
-        by_mean = np.geomspace(0.05, 0.98, 16)[:, None] / mean[None, :]
+        by_length = BY_LENGTH / (stretches + restart_s)[None, :]
+        by_mean = BY_MEAN / mean[None, :]
         rates = np.maximum(np.concatenate([by_length, by_mean]), 1e-300)
         slack = per_s - rates
         again = _weighed(slack, restart_s, per_s)

@@ -178,13 +178,7 @@ def _failed_or_retried(job: Job, end: End, at: Instant) -> e.Failed | e.Retried:
     if end.is_taken and end.how == "stopped":
         code, says = Code.TAKEN_AWAY, "its machine is taken away, and nothing was saved"
     elif cause in OF_MACHINES & set(rule.on) and rule.max > 0 and has_saved(job):
-        reason = Reason(
-            code=code, says=f"{says}; what it has saved is kept", change="a place that has room"
-        )
-        return e.Retried(
-            at=at, job=job.id, attempt=end.attempt, exit_code=end.exit_code, reason=reason,
-            not_before=at, lost_s=end.unsaved_s, counts=False,
-        )  # fmt: skip
+        return _interrupted(job, end, at, Reason(code=code, says=says))
     if cause in rule.on and job.retries < rule.max:
         reason = Reason(
             code=code,
@@ -200,6 +194,21 @@ def _failed_or_retried(job: Job, end: End, at: Instant) -> e.Failed | e.Retried:
     reason = Reason(code=code, says=says, change=_remedy(code, job))
     return e.Failed(
         at=at, job=job.id, attempt=end.attempt, exit_code=end.exit_code, reason=reason
+    )  # fmt: skip
+
+
+def _interrupted(job: Job, end: End, at: Instant, reason: Reason) -> e.Retried:
+    """It has saved something, so this costs no retry, and no wait if it ran for as long as that.
+
+    A machine on which nothing runs for long is not tried again at once, however often.
+    """
+    backoff_s = job.spec.retry.backoff_s
+    ran_briefly = end.ran_s is not None and end.ran_s < backoff_s
+    says = f"{reason.says}; what it has saved is kept"
+    return e.Retried(
+        at=at, job=job.id, attempt=end.attempt, exit_code=end.exit_code,
+        reason=reason.but(says=says, change="a place that has room"),
+        not_before=at + backoff_s if ran_briefly else at, lost_s=end.unsaved_s, counts=False,
     )  # fmt: skip
 
 

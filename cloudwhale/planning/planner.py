@@ -124,7 +124,7 @@ def _supplied(paid: World, queue: Queue, policies: Policies, known: _Known) -> _
     stock = _stock(paid, policies, (*ready, *seeking, *switches.due), durations)
     quoted: Mapping[str, Quote] = {}
     if stock is not None:
-        stock = stock.keeping(switches.keeps)
+        stock = stock.keeping(switches.keeps, switches.due)
         quoted = quotes(paid, (*ready, *seeking), durations, stock)
     # Whoever still holds a place is asked about only where it could be rented for.
     seeking = tuple(job for job in seeking if job.id in quoted)
@@ -153,9 +153,7 @@ def _joining(found: Matched, world: World) -> Sequence[Job]:
 
 
 def _switches(world: World, policies: Policies, durations: Durations) -> Switches:
-    if policies.rent is None or not world.offers or not switching.wants_stock(world):
-        return Switches()
-    return switching.switches_of(world, durations, Stock(world.offers, durations))
+    return Switches() if policies.rent is None else switching.switches_of(world, durations)
 
 
 def _stock(

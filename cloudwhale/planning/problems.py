@@ -100,6 +100,8 @@ def _done_by_s(job: Job, now: Instant) -> Seconds:
 
 def _start_by_s(job: Job, stock: Stock, now: Instant) -> Seconds:
     """Return until when it may wait for a machine's time: `wait.max`, or as long as it runs."""
+    if job.id in stock.at_once:
+        return 0.0
     most_s = job.spec.wait_max_s
     if most_s is None:
         runs_s = stock.runs_s(job)

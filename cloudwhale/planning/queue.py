@@ -77,9 +77,10 @@ def _too_late(job: Job, now: Instant) -> Reason | None:
     deadline = job.spec.deadline
     if deadline is None or now < deadline:
         return None
+    so_far = "waits to go on" if job.attempt else "has not started"
     return Reason(
         code=Code.DEADLINE_PASSED,
-        says=f"its deadline passed {now - deadline:.0f} s ago and it has not started",
+        says=f"its deadline passed {now - deadline:.0f} s ago and it {so_far}",
         change="submit it again with a later deadline, or cancel it",
     )
 

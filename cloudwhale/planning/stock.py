@@ -101,12 +101,18 @@ class Stock:
         self.keeps: Mapping[str, MicroUsd] = {}
         """By job: what is kept beside a spot machine of its, as its deadline may ask for more."""
 
-    def keeping(self, keeps: Mapping[str, MicroUsd]) -> Stock:
-        """Return the same where so much is kept for each job that goes to a spot machine."""
+        self.at_once: Collection[str] = ()
+        """Ids of those that have to start right after their machine has booted."""
+
+    def keeping(self, keeps: Mapping[str, MicroUsd], at_once: Collection[str]) -> Stock:
+        """Return the same where so much is kept for each job that goes to a spot machine.
+
+        `at_once`: ids of those that have to start right after their machine has booted.
+        """
         if not keeps:
             return self
         kept = copy.copy(self)
-        kept.keeps = keeps
+        kept.keeps, kept.at_once = keeps, at_once
         return kept
 
     def _ruled(self) -> tuple[list[Free], Any]:
@@ -245,6 +251,12 @@ class Stock:
             each = [moved_usd(job.spec, offer.region, prices) for offer in self.offers]
             found = self._moved[job.spec.data] = np.array(each, dtype=np.float64)
         return found if job.spec.nodes == 1 else found * job.spec.nodes
+
+    @property
+    def boots_s(self) -> Row:
+        """Return how long each kind boots."""
+        boots: Row = self._money[:, 1]
+        return boots
 
     def costs_usd(self, runs_s: Row) -> Row:
         """Return what a machine of each kind costs that is there for one run, boot included."""

@@ -92,36 +92,33 @@ class Switches:
         return Switches(known, self.due - lost.keys(), self.look_again_at, lost)
 
 
-def switches_of(world: World, durations: Durations, stock: Stock | None) -> Switches:
+def switches_of(world: World, durations: Durations) -> Switches:
     """Return who may have to switch; called once a round, cheap where nobody has a deadline."""
-    jobs = [job for job in world.jobs.values() if may_switch(job, world)] if stock else []
-    if stock is None or not jobs:
+    jobs = [job for job in world.jobs.values() if may_switch(job, world)] if world.offers else []
+    if not jobs:
         return Switches()
+    firm = Stock((offer for offer in world.offers if offer.market == "on-demand"), durations)
+    waiting = [(job, _for_on_demand(job, world.now)) for job in jobs if not _has_way(job, world)]
+    firm.look_at([waits for _, waits in waiting])
     found: dict[str, Switch] = {}
-    for job in jobs:
-        if not _has_way(job, world):
-            switch = _switch(job, world, stock)
-            if switch is not None:
-                found[job.id] = switch
-    due_at = {name: one.at - _lead_s(world.jobs[name], world, stock) for name, one in found.items()}
+    for job, waits in waiting:
+        switch = _switch(job, waits, world, firm)
+        if switch is not None:
+            found[job.id] = switch
+    lead_s = min((o.boot_s for o in world.offers if o.market == "spot"), default=-RESTORES_S)
+    lead_s += RESTORES_S
+    due_at = {
+        name: one.at - (lead_s if _has_nothing(world.jobs[name], world) else 0.0)
+        for name, one in found.items()
+    }
     due = frozenset(name for name, at in due_at.items() if world.now >= at)
     times = (at for name, at in due_at.items() if name not in due)
     return Switches(found, due, earliest(*times))
 
 
-def _lead_s(job: Job, world: World, stock: Stock) -> Seconds:
-    """Return how much before its moment a job is due: no spot machine would be there before it."""
-    if job.state is not JobState.PENDING or _has_spot(job, world):
-        return 0.0
-    runs_s = stock.runs_s(job)
-    fits = zip(stock.kinds, runs_s, strict=True)
-    boots = [kind.boot_s for kind, some_s in fits if kind.market == "spot" and some_s < math.inf]
-    return min(boots, default=-RESTORES_S) + RESTORES_S
-
-
-def wants_stock(world: World) -> bool:
-    """Say whether anybody has a deadline for whom offers are to be looked at."""
-    return any(may_switch(job, world) for job in world.jobs.values())
+def _has_nothing(job: Job, world: World) -> bool:
+    """Say whether a job waits without a machine: a spot machine that boots until then is no use."""
+    return job.state is JobState.PENDING and not _has_spot(job, world)
 
 
 def may_switch(job: Job, world: World) -> bool:
@@ -157,13 +154,12 @@ def is_sure(rental: Rental) -> bool:
     return is_open and rental.taken is not None and rental.taken.market == "on-demand"
 
 
-def _switch(job: Job, world: World, stock: Stock) -> Switch | None:
+def _switch(job: Job, waits: Job, world: World, firm: Stock) -> Switch | None:
     """Return how it could go on on on-demand in time; None: nothing that is offered would do."""
-    waits = _for_on_demand(job, world.now)
-    at = _cheapest_in_time(waits, job, world, stock)
+    at = _cheapest_in_time(waits, job, world, firm)
     if at is None or job.spec.deadline is None:
         return None
-    offer, runs_s = stock.offers[at], float(stock.runs_s(waits)[at])
+    offer, runs_s = firm.offers[at], float(firm.runs_s(waits)[at])
     needed_s = offer.boot_s + runs_s
     worst = worst_case(offer, needed_s, [job], world.now)
     if worst is None:
@@ -175,13 +171,10 @@ def _switch(job: Job, world: World, stock: Stock) -> Switch | None:
     )  # fmt: skip
 
 
-def foreseen(job: Job, spot: Offer, world: World, stock: Stock) -> Switch | None:
-    """Return how one that waits could switch from a spot machine that it is to have."""
-    found = _switch(job, world, stock) if may_switch(job, world) else None
-    if found is None:
-        return None
-    change = replace(found.change, hand_over_s=max(landing_s([job]), spot.notice_s))
-    return replace(found, at=found.at - change.hand_over_s, change=change)
+def from_spot(switch: Switch, spot: Offer) -> Switch:
+    """Return how one that waits would switch from a spot machine that it is to have."""
+    change = replace(switch.change, hand_over_s=max(landing_s([switch.job]), spot.notice_s))
+    return replace(switch, at=switch.at - change.hand_over_s, change=change)
 
 
 def _for_on_demand(job: Job, now: Instant) -> Job:
@@ -189,20 +182,20 @@ def _for_on_demand(job: Job, now: Instant) -> Job:
     return waits.but(spec=job.spec.but(market="on-demand"))
 
 
-def _cheapest_in_time(waits: Job, job: Job, world: World, stock: Stock) -> int | None:
+def _cheapest_in_time(waits: Job, job: Job, world: World, firm: Stock) -> int | None:
     """Return the position of the offer on which finishing in time costs least; None: there is none.
 
     In time is what can be as long as the controller is quick: its part is a margin for that.
     """
     import numpy as np  # only where somebody has a deadline
 
-    runs_s = stock.runs_s(waits)
-    boots_s = np.array([kind.boot_s for kind in stock.kinds])
-    beside_s = _hand_over_s(job, world) + restore_s(job)
-    in_time = world.now + beside_s + boots_s + runs_s <= (job.spec.deadline or math.inf)
+    runs_s = firm.runs_s(waits)
+    left_s = (job.spec.deadline or math.inf) - world.now
+    left_s -= _hand_over_s(job, world) + restore_s(job)
+    in_time = firm.boots_s + runs_s <= left_s
     if not in_time.any():
         return None
-    costs = np.where(in_time, stock.costs_usd(runs_s) + stock.moved_usd(waits), np.inf)
+    costs = np.where(in_time, firm.costs_usd(runs_s) + firm.moved_usd(waits), np.inf)
     return int(np.argmin(costs))
 
 

@@ -21,6 +21,7 @@ from cloudwhale.planning import ledger, projects
 from cloudwhale.planning.company import companies
 from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.enough import needed_usd
+from cloudwhale.planning.gang_renting import alike, most_at_once
 from cloudwhale.planning.leasing import (
     admitted,
     bounded,
@@ -197,7 +198,7 @@ class _Tendering:
         if no is not None:
             self.refused |= dict.fromkeys(made.rental.jobs, told(no, made.rental.offer))
             return
-        steps = _alike(made, names)
+        steps = alike(made, names)
         for rental in (step.rental for step in steps):
             taken = {rental.payer: rental.reserved, **rental.projects}
             self.accounts = dict(projects.less(self._now(), taken))
@@ -225,9 +226,11 @@ class _Tendering:
         started = {payer: self._started(payer, kept) for payer in (made.payer, *made.projects)}
         account = self.accounts.get(made.payer)
         beside = {payer: MicroUsd(many * amount) for payer, amount in made.projects.items()}
+        # Who switches was promised the money: past the soft line what has started goes on.
+        anew = any(one.id not in self.stock.at_once for one in mine)
         return admitted(
-            account, made.payer, whole, started[made.payer], anew=True
-        ) or projects.refusal(self._now(), beside, started)
+            account, made.payer, whole, started[made.payer], anew=anew
+        ) or projects.refusal(self._now(), beside, started, anew=anew)
 
     def _step(self, choice: Choice, mine: Sequence[Job], name: str) -> p.Rent | None:
         """Return the rental of an offer for some jobs; None when it does not do for one of them."""
@@ -327,7 +330,7 @@ class _Tendering:
         offer = "nothing" if option is None else option.offer.id
         if why == "late":
             return self._too_late(job)
-        if why == "quota" and (most := self._most_at_once(job)) < job.spec.nodes:
+        if why == "quota" and (most := most_at_once(self.world, self.stock, job)) < job.spec.nodes:
             says = (
                 f"is a gang of {job.spec.nodes} machines, and of none that suits it more than "
                 f"{most} can be had at once"
@@ -348,18 +351,6 @@ class _Tendering:
             change = f"raise it: cloudwhale budget set {project} USD/month"
             return Reason(code=Code.OVER_BUDGET, says=says, change=change)
         return Reason(code=Code.OVER_BUDGET, says=says, change=RAISE)
-
-    def _most_at_once(self, job: Job) -> int:
-        """Return how many machines alike a job could have at once, if nothing else was rented."""
-        found = 0
-        for offer in (option.offer for option in self.stock.options(job)):
-            most = job.spec.nodes if offer.capacity is None else offer.capacity
-            if offer.quota_left is not None and offer.quota_units > 0:
-                taken = (one.taken for one in self.world.rentals.values() if one.ended_at is None)
-                ours = sum(one.quota_units for one in taken if one and one.quota == offer.quota)
-                most = min(most, int((offer.quota_left + ours) // offer.quota_units))
-            found = max(found, most)
-        return found
 
     def _run_left_usd(self, job: Job) -> float:
         account = self.accounts.get(job.run)
@@ -386,18 +377,3 @@ class _Tendering:
             f"{soonest.offer.id}, is {late_s:.0f} s late"
         )
         return Reason(code=Code.TOO_LATE, says=says, change=f"a deadline {late_s:.0f} s later")
-
-
-def _alike(made: p.Rent, names: Sequence[str]) -> list[p.Rent]:
-    """Return the rentals of machines that are alike: one, or all that a gang has."""
-    if len(names) == 1:
-        return [made]
-    many = f"one of {len(names)} of {made.rental.offer} that a gang has together"
-    reason = made.reason.but(says=f"{made.reason.says}; {many}: {', '.join(names)}")
-    return [
-        made.but(
-            rental=made.rental.but(id=name, node=name, gang=names[0], gang_size=len(names)),
-            reason=reason,
-        )
-        for name in names
-    ]

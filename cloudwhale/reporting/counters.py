@@ -33,7 +33,7 @@ _CLOCKS = re.compile(
 _NUMBER = re.compile(r"(?<![\d.])(?:\d{1,3}(?:,\d{3})+|\d+(?:\.\d+)?(?:e[-+]?\d+)?)")
 _COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _BAR = re.compile("[\u2580-\u259f]+")
-_LABEL = re.compile(r"([A-Za-z_]+)['\"]?[\s=:_\-/.(#\[]*$")
+_LABEL = re.compile(r"([A-Za-z_]+)['\"]?[\s=:_\-/.(#\['\"]*$")
 
 Slot = tuple[Source, str, int]
 """Where it was found, the words around it, and which of their numbers it is."""

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from cloudwhale.model.units import Seconds
 from cloudwhale.reporting.counters import same_words
-from cloudwhale.reporting.figures import plain, size, span
+from cloudwhale.reporting.figures import size, span
 from cloudwhale.reporting.learning import Learned, learned
 from cloudwhale.reporting.rehearsed import Act, Rehearsed
 from cloudwhale.reporting.votes import Tells, Vote, all_tell, heard, votes
@@ -156,18 +156,22 @@ def _by_progress(seen: Rehearsed, every: Sequence[Vote]) -> Judgement:
         return _goes_on(seen, counted[0])
     if counted:
         return _cannot_tell("Its counters do not agree on whether it goes on.", PRINT)
-    copied = _copied(seen)
+    if known and not lost and seen.was_read:
+        return Judgement(Verdict.RESUMES, _knows(known[0]))
+    return _uncounted(seen, every)
+
+
+def _uncounted(seen: Rehearsed, every: Sequence[Vote]) -> Judgement:
+    """Judge a job whose progress nothing counts."""
+    copied, same = _copied(seen), _same_lines(seen)
     if copied:
         return _restarts(copied)
     if seen.was_read is False and _has_worked(seen.second):
         return _restarts("It has never read what it had saved.")
-    same = _same_lines(seen)
     if same >= SAME_LINES:
         return _restarts(f"Its first {same} lines are those of its first start, to the last digit.")
     if any(vote.tells == Tells.ELSEWHERE for vote in every):
         return _elsewhere(every)
-    if known and not lost and seen.was_read:
-        return Judgement(Verdict.RESUMES, _knows(known[0]))
     if seen.was_read is False:
         return _cannot_tell(
             "It had neither read, saved nor counted anything when it was stopped again.",
@@ -194,7 +198,7 @@ def _goes_on(seen: Rehearsed, vote: Vote) -> Judgement:
         )
     if seen.was_read is False:
         return _restarts("It has never read what it had saved, whatever its saves are called.")
-    began, saved, resumed = (plain(number) for number in vote.numbers)
+    began, saved, resumed = (amount(number) for number in vote.numbers)
     return Judgement(
         Verdict.RESUMES,
         f"It goes on where it was: {vote.what} had come from {began} to {saved}, and went on "
@@ -213,7 +217,7 @@ def _restarts(why: str) -> Judgement:
 
 
 def _begins_again(vote: Vote, seen: Rehearsed) -> str:
-    began, saved, resumed = (plain(number) for number in vote.numbers)
+    began, saved, resumed = (amount(number) for number in vote.numbers)
     read = "although it has read its checkpoint" if seen.was_read else "with an exit code as usual"
     return (
         f"It starts from zero, {read}: {vote.what} had come from {began} to {saved} when it was "
@@ -223,16 +227,14 @@ def _begins_again(vote: Vote, seen: Rehearsed) -> str:
 
 def _forgot(one: Learned, *, counts_on: bool) -> str:
     but = "It counts on, but has forgotten what it had learned" if counts_on else "It has forgotten"
-    return (
-        f"{but}: {one.label} had come from {one.began:.4g} to {one.saved:.4g} when it was saved, "
-        f"and is {one.resumed:.4g} again. Its weights or its optimiser were not loaded."
-    )
+    came = f"had come from {amount(one.began)} to {amount(one.saved)} when it was saved"
+    return f"{but}: {one.label} {came}, and is {amount(one.resumed)} again. Its weights or its optimiser were not loaded."
 
 
 def _knows(one: Learned) -> str:
     return (
-        f"It goes on where it was: {one.label} in its output had come from {one.began:.4g} to "
-        f"{one.saved:.4g}, and is {one.resumed:.4g}."
+        f"It goes on where it was: {one.label} in its output had come from {amount(one.began)} to "
+        f"{amount(one.saved)}, and is {amount(one.resumed)}."
     )
 
 
@@ -279,15 +281,20 @@ def _same_lines(seen: Rehearsed) -> int:
 
 
 def _told(vote: Vote) -> str:
-    began, saved, resumed = (plain(number) for number in vote.numbers)
+    began, saved, resumed = (amount(number) for number in vote.numbers)
     return f"{vote.what}: {began} to {saved} until the save, then {resumed} ({vote.tells})"
 
 
 def _told_read(seen: Rehearsed) -> tuple[str, ...]:
     if seen.second is None or seen.published is None or seen.was_read is None:
         return ()
-    name, amount = seen.published.name, size(seen.published.size_bytes)
-    return (f"{name} ({amount}) was {'read' if seen.was_read else 'never read'} by the second",)
+    name, bytes_ = seen.published.name, size(seen.published.size_bytes)
+    return (f"{name} ({bytes_}) was {'read' if seen.was_read else 'never read'} by the second",)
+
+
+def amount(number: float) -> str:
+    """Return a counter's number: whole as it is, else with four digits that count."""
+    return f"{number:.0f}" if number == round(number) else f"{number:.4g}"
 
 
 def _last_words(act: Act) -> str:

@@ -15,8 +15,6 @@ def headline(event: e.OfJob | e.Noted, place: Placement | None) -> str | None:
     `place` is where the job's newest attempt is or was, if anywhere.
     """
     match event:
-        case e.Submitted():
-            return "queued"
         case e.Placed():
             return f"starting on {where(event.placement)}"
         case e.Started():
@@ -54,6 +52,7 @@ def _stops(event: e.StopWished, place: Placement | None) -> str:
 
 
 _PLAIN: dict[type[e.OfJob], str] = {
+    e.Submitted: "queued",
     e.CancelAsked: "asked to cancel",
     e.PauseAsked: "asked to pause",
     e.ResumeAsked: "asked to go on",

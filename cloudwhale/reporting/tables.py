@@ -145,14 +145,21 @@ _STOPPING: Mapping[Wish | None, str] = {
 }
 
 
+_OF_MACHINES = frozenset(
+    {Code.TAKEN_AWAY, Code.MACHINE_GONE, Code.LEASE_ENDS, Code.SWITCHES, Code.RENTED, Code.JOINS}
+)
+"""What a job is told that was interrupted for its machine's sake, and not for another job."""
+
+
 def _gave_way(job: Job) -> str:
-    """Say what a job is that was stopped for another one and waits to go on."""
+    """Say what a job is that was stopped, for another one or its machine, and waits to go on."""
     count = gave_way(job)
     often = "" if count == 1 else f" {count} times"
     goes_on = f", goes on from {job.checkpoint.name}" if job.checkpoint else ", starts over"
     is_new = job.reason is None or job.reason.code is Code.PREEMPTED
     now = "" if is_new or job.reason is None else f"; {job.reason.says}"
-    return f"gave way{often}{goes_on}{now}"
+    what = "was interrupted" if job.reason and job.reason.code in _OF_MACHINES else "gave way"
+    return f"{what}{often}{goes_on}{now}"
 
 
 def _with_code(says: str, exit_code: int | None) -> str:

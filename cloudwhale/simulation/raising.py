@@ -11,6 +11,7 @@ from cloudwhale.control.sweeping import Sweeping
 from cloudwhale.control.timeline import Timeline
 from cloudwhale.control.watcher import Pace, Watcher
 from cloudwhale.mailbox.objects import Objects
+from cloudwhale.model.units import Instant
 from cloudwhale.spi.clock import Clock
 from cloudwhale.spi.provider import Provider
 from cloudwhale.spi.store import Store
@@ -47,8 +48,14 @@ def raised(ground: Ground, store: Store, chosen: Chosen, effects: Effects | None
         watcher=watcher,
         executor=Executor(store, ground.objects, providers, lambda: NO_KEY, where),
         effects=effects or InlineEffects(),
-        timeline=Timeline(ground.clock),
+        timeline=Timeline(ground.clock, not_before=_newest_at(store)),
         sweeping=Sweeping(providers, ground.objects),
     )
     epoch = store.new_epoch("stage", ground.clock.now())
     return Raised(Controller(parts, chosen, epoch), watcher)
+
+
+def _newest_at(store: Store) -> Instant:
+    """Return when the newest event was: as in production, no controller's time begins before."""
+    told = store.since(store.version() - 1, 1)
+    return told[0].event.at if told else 0.0

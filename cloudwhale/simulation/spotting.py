@@ -190,7 +190,7 @@ class _Ride:
         self._look(tick, seen)
         before, egress = self._use, self._egress
         self._choose(tick, seen)
-        is_start = self._use is not None and self._use != before
+        is_start = self._use is not before and self._use not in (None, before)
         work, usd = self._run(tick)
         usd += self._egress - egress
         self._usd += usd
@@ -216,7 +216,7 @@ class _Ride:
                     self._region, self._outlook.sites(tick), seen,
                 )
             )  # fmt: skip
-            if use == self._use:
+            if use is self._use or use == self._use:
                 return
             if use is None:
                 self._use, self._changeover_left = None, 0.0

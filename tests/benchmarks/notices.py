@@ -12,16 +12,17 @@ costs. Exit code 1 when the median misses the bar.
 
 import argparse
 import json
-import os
 import re
 import shutil
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -29,13 +30,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 import commands
 
 from cloudwhale.control.store import open_store, sqlite_url
-from cloudwhale.mailbox.box import folder_of, inbox_from
-from cloudwhale.mailbox.documents import REPORTS, Warned
-from cloudwhale.mailbox.objects import open_objects
 from cloudwhale.model import event as e
-from cloudwhale.model.rental import Rental, RentalState
+from cloudwhale.model.rental import RentalState
 from cloudwhale_providers.aws_notices import AwsNotices
-from cloudwhale_providers.sandbox import Sandbox
 
 BAR_S = 2.0
 NOTICES = 12
@@ -55,7 +52,8 @@ checkpoint: {{every: 5s, grace: 10s}}
 """
 STEP_S = 0.13
 TOLD = re.compile(r"(i-\w+) is told at (\S+) that it is taken back")
-PARTS = ("agent hears and says it", "controller reads it", "round", "launch is answered")
+HEARD = re.compile(r"cloudwhale agent: (\S+) AWS takes this machine back")
+PARTS = ("the agent hears it", "the controller reads it", "round", "the launch is answered")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,18 +91,15 @@ def samples(home: Path) -> Iterator[Sample]:
     box = home / "sandbox" / "cloud"
     log = (box / "sandbox.log").read_text()
     noticed = {machine: float(at) for machine, at in TOLD.findall(log)}
-    surroundings = Sandbox().surroundings(box)
-    assert surroundings is not None
-    os.environ.update(surroundings.environment)
     with closing(open_store(sqlite_url(home / "sandbox"), may_migrate=False)) as store:
         events = [told.event for told in store.since(0, 1_000_000)]
     changes = [one for one in events if isinstance(one, e.RentalChanged)]
     for change in changes:
         taken = change.rental
         if taken.interrupted_at == change.at and taken.machine in noticed:
-            since = noticed[taken.machine]
-            after = (change.at, *asked(changes, change.at))
-            yield Sample(tuple(at - since for at in (said_at(taken, surroundings.mailbox), *after)))
+            since, heard = noticed[taken.machine], heard_at(box, taken.machine)
+            times = (heard, change.at, *asked(changes, change.at))
+            yield Sample(tuple(at - since for at in times))
 
 
 def asked(changes: Sequence[e.RentalChanged], since: float) -> tuple[float, float]:
@@ -120,15 +115,10 @@ def asked(changes: Sequence[e.RentalChanged], since: float) -> tuple[float, floa
     return reserved.at, answered.at
 
 
-def said_at(rental: Rental, mailbox: str) -> float:
-    """Return when the agent of a machine has posted that it goes."""
-    inbox = inbox_from(open_objects(mailbox), folder_of(rental.node or "", rental.door))
-    for number in range(1, inbox.newest() + 1):
-        body = inbox.read(number)
-        report = None if body is None else REPORTS.validate_json(body)
-        if isinstance(report, Warned):
-            return report.at
-    raise SystemExit(f"the agent of {rental.id} has never said that it goes")
+def heard_at(box: Path, machine: str) -> float:
+    """Return when the agent of a machine has heard that it goes, as its console shows."""
+    console = (box / "instances" / machine / "console.log").read_text()
+    return datetime.fromisoformat(HEARD.findall(console)[0]).timestamp()
 
 
 def cost_of_asking(home: Path) -> float:
@@ -137,8 +127,6 @@ def cost_of_asking(home: Path) -> float:
         "import sys,time\nfrom cloudwhale_providers.sandbox.metadata import MetadataService\n"
         "print(MetadataService(time.time).add('i-1', dict), flush=True)\nsys.stdin.read()\n"
     )
-    import subprocess
-
     words = [sys.executable, "-c", code]
     service = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert service.stdout is not None

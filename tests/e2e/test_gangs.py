@@ -1,4 +1,4 @@
-"""Gangs on the sandbox's machines: a ring of sockets, PyTorch, and one machine that is taken away."""
+"""Gangs on the sandbox's machines: a ring of sockets, PyTorch, one machine that is taken away."""
 
 import json
 import shutil
@@ -66,7 +66,7 @@ def events(shell: Shell) -> list[e.Event]:
 
 
 def is_paid_for(shell: Shell, machines: int) -> None:
-    """Check that so many machines were had, all are gone, and the ledger says what the meter does."""
+    """Check that so many machines were had and are gone, and ledger and meter say the same."""
     bill = list(Sandbox().meter(box(shell)))
     assert len(bill) == machines and all(one.until is not None for one in bill)
     spent = [one.amount for one in events(shell) if isinstance(one, e.Charged)]

@@ -1,5 +1,6 @@
 """The storm of the examples: machines taken, a zone empty, the controller killed; the same loss."""
 
+import faulthandler
 import re
 import shutil
 import signal
@@ -27,7 +28,7 @@ WORDS = (
 """As the storm's own first lines have it."""
 EMPTY = "us-east-1a"
 LIMIT_S = 540.0
-"""On a quiet host it takes a minute and a half."""
+"""Of the run; on a quiet host it takes a minute and a half, and the program by itself 40 s."""
 
 
 @pytest.fixture
@@ -81,6 +82,7 @@ def spent(shell: Shell) -> int:
 def test_a_training_survives_the_storm_and_ends_with_the_loss_of_one_that_nobody_interrupts(
     shell: Shell,
 ) -> None:
+    faulthandler.dump_traceback_later(2 * LIMIT_S, exit=True)  # later than tests as a rule
     first = shell.start(*WORDS)
     until("the first machine is taken", lambda: is_hit(shell), limit_s=LIMIT_S)
     first.send_signal(signal.SIGKILL)
@@ -88,8 +90,6 @@ def test_a_training_survives_the_storm_and_ends_with_the_loss_of_one_that_nobody
     again = shell.start(*WORDS)
     said, _ = again.communicate(timeout=LIMIT_S)
     assert again.returncode == 0, said[-5000:]
-    assert "is adopted" in said or "again" in said or "goes on" in said, said[:2000]
-
     told = shell("explain", "train", "--sandbox", "--json").document
     print(shell("explain", "train", "--sandbox").out)  # shown where the test fails
     tolls_agree_with_the_receipt(told)

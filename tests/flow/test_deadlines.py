@@ -9,6 +9,7 @@ import pytest
 from clouding import RENTING, an_offer
 from makers import a_node, a_spec, wants
 
+from cloudwhale import plugins
 from cloudwhale.control.controller import Chosen
 from cloudwhale.model import event as e
 from cloudwhale.model.job import CheckpointRule, JobState, RetryRule
@@ -143,3 +144,64 @@ def test_one_that_is_late_all_the_same_ends_and_is_told_once() -> None:
     assert [event.at for event in missed] == [pytest.approx(2 * HOUR)]
     stopped = [x.event.at for x in told(of.store) if isinstance(x.event, e.StopWished)]
     assert max(stopped, default=0.0) < 2 * HOUR, "nobody is stopped for being late"
+
+
+@pytest.mark.parametrize("others", [0, 2])
+def test_one_that_is_late_on_a_machine_of_ours_is_told_when_its_deadline_passes(
+    others: int,
+) -> None:
+    home = a_node("home", cpu=16.0, memory_gib=32.0)
+    one = an_arrival(1.5 * HOUR, 2 * HOUR)
+    wrong = replace(one, spec=one.spec.but(duration_s=HOUR, max_duration_s=None))
+    beside = [an_arrival(100 * HOUR, HOUR / 2, f"k-{n}") for n in range(others)]
+    of = play(Setting([home], [wrong, *beside]), CHOSEN)
+    missed = [x.event for x in told(of.store) if isinstance(x.event, e.DeadlineMissed)]
+    assert [event.job for event in missed] == ["j"]
+    assert missed[0].at == pytest.approx(1.5 * HOUR)
+    assert ended_at(of) == pytest.approx(2 * HOUR, abs=5.0)
+
+
+@pytest.mark.parametrize("rent", ["greedy", "whale-rent"])
+@pytest.mark.parametrize("seed", range(2))
+def test_many_with_deadlines_share_machines_and_none_misses_its_own(seed: int, rent: str) -> None:
+    drawn = random.Random(f"many-{seed}")
+    arrivals = list[Arrival]()
+    for number in range(8):
+        work_s, at = drawn.uniform(0.3, 3.0) * HOUR, drawn.uniform(0.0, HOUR)
+        # In time on on-demand from the start, with more or less to spare.
+        deadline = at + work_s + drawn.uniform(0.15, 1.5) * HOUR
+        one = an_arrival(deadline, work_s, f"j-{number}")
+        arrivals.append(replace(one, at=at))
+    hazard = drawn.choice((0.3, 1.0, 3.0))
+    shelves = [Shelf(SPOT.but(notice_s=120.0), hazard_per_h=hazard), Shelf(ON_DEMAND)]
+    chosen = replace(CHOSEN, policies=replace(RENTING, rent=plugins.load(plugins.RENTS, rent)()))
+    clouds = [Offered("cloud", shelves, seed)]
+    of = play(Setting([], arrivals, clouds=clouds, budget=micro_usd(1000)), chosen)
+    late = {
+        name: (one.job.ended_at or 0.0) - (one.job.spec.deadline or 0.0)
+        for name, one in of.jobs.items()
+    }
+    assert {one.job.state for one in of.jobs.values()} == {JobState.COMPLETED}
+    assert max(late.values()) <= 0.0, late
+    assert "spot" in markets(of)
+
+
+@pytest.mark.parametrize("budget", ["23", "30", "42", "45", "70"])
+@pytest.mark.parametrize("seed", range(2))
+def test_a_budget_that_holds_on_demand_at_first_holds_the_switch_later(
+    seed: int, budget: str
+) -> None:
+    """However much spot has cost by then, and though the soft line may be passed."""
+    drawn = random.Random(f"budget-{seed}-{budget}")
+    deadline = drawn.uniform(4.3, 6.5) * HOUR
+    of = played(
+        an_arrival(deadline), hazard_per_h=drawn.choice((0.2, 0.7, 2.0)), seed=seed, budget=budget
+    )  # fmt: skip
+    assert ended_at(of) <= deadline
+    taken = most = 0
+    for one in told(of.store):
+        if isinstance(one.event, e.Reserved | e.Released):
+            is_more = isinstance(one.event, e.Reserved)
+            taken += one.event.amount if is_more else -one.event.amount
+        most = max(most, taken)
+    assert most <= micro_usd(budget)

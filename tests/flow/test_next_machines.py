@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from clouding import (
+    WarnedMachine,
     WarningCloud,
     a_cloudy_stage,
     adds_up,
@@ -15,7 +16,7 @@ from clouding import (
     settles,
     warn,
 )
-from staging import jobs_of, pass_by
+from staging import ControllerDied, Fuse, MortalEffects, MortalStore, jobs_of, pass_by
 
 from cloudwhale.mailbox.box import inbox_from
 from cloudwhale.mailbox.documents import Warned
@@ -312,3 +313,50 @@ def test_a_job_for_spot_alone_waits_there_and_is_told_why() -> None:
     assert job.state is JobState.PENDING and len(cloud_of(stage).hired) == 1
     assert Code.NO_CAPACITY in told(stage)
     assert job.reason is not None and job.reason.says
+
+
+# -- controllers that die --------------------------------------------------------------------
+
+
+class FirstIsTaken(WarningCloud):
+    """A cloud that warns its first machine 32 s after the launch, and takes it a minute later."""
+
+    is_warned = False
+
+    def step(self, now: Instant) -> None:
+        first = next(iter(self.hired.values()), None)
+        if first is not None and not self.is_warned and now >= first.launched_at + 32.0:
+            self.is_warned = True
+            first.taken_at = first.launched_at + 92.0
+            assert isinstance(first.machine, WarnedMachine)
+            first.machine.told(first.taken_at, now)
+        super().step(now)
+
+
+def life(fuse: Fuse) -> Stage:
+    """Play to the end; a controller that dies is followed by another after 3 s."""
+    stage = a_cloudy_stage(("saving",), cloud=FirstIsTaken)
+    mortal = fuse
+    for _ in range(2):
+        try:
+            stage.raise_controller(MortalEffects(mortal), MortalStore(stage.scenery.store, mortal))
+            job = ended_well(stage)
+        except ControllerDied:
+            mortal, stage.controller = Fuse(None), None
+            pass_by(stage, 3.0)
+            continue
+        assert (job.attempt, job.retries, job.lost_s) == (2, 0, 0.0)
+        assert len(cloud_of(stage).hired) == 2
+        return stage
+    raise AssertionError("it died more than once")
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_a_controller_killed_around_a_notice_rents_one_replacement_and_starts_it_once(
+    after: bool,
+) -> None:
+    counting = Fuse(None)
+    life(counting)
+    assert counting.count > 60
+    for point in range(1 + after, counting.count + 1, 9):
+        life(Fuse(point, after))

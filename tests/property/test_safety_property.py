@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.planning.safety import Changeover, last_safe_at, may_wait, stays_until
-from cloudwhale.spi.spot import Errand, Standing
+from cloudwhale.spi.spot import Errand, Standing, Use
 from cloudwhale_policies.spot import safety as policies
 
 CLOSE_S = 1e-6
@@ -206,3 +206,10 @@ def test_the_mask_of_spot_policies_says_the_same(
         return  # sums of floats: either answer
     assert policies.may_idle(errand, standing) == (at_s < due_at)
     assert may_wait(errand.deadline_s - at_s, work_s, change) == (at_s < due_at)
+    on_spot = Standing(at_s, work_s, 0.0, Use("here", "spot"), "", (), {})
+    if at_s + tick_s <= errand.deadline_s and work_s > tick_s:
+        # After the tick on-demand is asked for at once: its play takes no time to act.
+        after = last_safe_at(errand.deadline_s, work_s - tick_s, replace(change, tick_s=0.0))
+        if abs(at_s + tick_s - after) > 2 * policies.ROUNDING_S:
+            may = policies.may_use_spot(errand, on_spot, stays=True)
+            assert may == (at_s + tick_s < after)

@@ -8,7 +8,7 @@ from cloudwhale.agent import seen
 from cloudwhale.agent.actions import Close, KeepTenure, Kill, Leave, Post, Prepare, Publish, Signal
 from cloudwhale.agent.duty import duty, wakes_at
 from cloudwhale.agent.seen import Tenure
-from cloudwhale.agent.state import AgentState
+from cloudwhale.agent.state import LEASE_S, AgentState
 from cloudwhale.agent.tenure import SKEW_S, begun
 from cloudwhale.mailbox import documents as d
 from cloudwhale.mailbox.documents import AttemptEnded
@@ -82,15 +82,15 @@ def test_a_controller_that_is_back_gives_orders_again() -> None:
     agent = rented().running()
     agent.pass_(WATCHED_S + 60.0)
     agent.tell(lease(at=agent.now))
-    assert of(Prepare, agent.tell(start("next")))
+    assert of(Prepare, agent.tell(start("next", at=agent.now)))
 
 
 def test_a_refused_attempt_never_starts_later() -> None:
     agent = rented().running()
     agent.pass_(WATCHED_S)
-    agent.tell(start("late"), lease(at=agent.now))
-    assert not of(Prepare, agent.tell(start("late")))
-    assert of(Prepare, agent.tell(start("late", attempt=2)))
+    agent.tell(start("late", at=agent.now), lease(at=agent.now))
+    assert not of(Prepare, agent.tell(start("late", at=agent.now)))
+    assert of(Prepare, agent.tell(start("late", attempt=2, at=agent.now)))
 
 
 def test_jobs_have_landed_when_the_lease_ends_and_the_machine_with_it() -> None:
@@ -125,7 +125,7 @@ def test_a_lease_that_comes_while_jobs_land_keeps_the_machine() -> None:
     agent.tell(seen.Over(KEY, seen.ExitRecord("exited", 143, agent.now)))
     agent.tell(seen.Published(KEY, None))
     assert not of(Leave, agent.pass_(60.0))
-    assert of(Prepare, agent.tell(start(attempt=2)))
+    assert of(Prepare, agent.tell(start(attempt=2, at=agent.now)))
 
 
 def test_what_has_not_landed_when_the_lease_ends_is_killed_and_the_machine_ended() -> None:
@@ -240,7 +240,7 @@ def test_a_machine_that_may_be_taken_some_day_goes_on() -> None:
     agent = rented().running()
     agent.tell(seen.Warned(None, "it may go"))
     assert not of(Signal, agent.done)
-    assert of(Prepare, agent.tell(start("other")))
+    assert of(Prepare, agent.tell(start("other", at=agent.now)))
     assert [one.goes_at for one in agent.reports(d.Warned)] == [None]
 
 
@@ -253,3 +253,14 @@ def test_a_stop_that_was_ordered_before_keeps_its_name() -> None:
     (signal,) = of(Signal, agent.done)
     assert signal.wish.why == "stopped as ordered"
     assert not of(Post, agent.tell(seen.Tick()))
+
+
+def test_an_order_that_lay_unread_for_a_lease_is_not_obeyed_as_its_job_may_run_elsewhere() -> None:
+    agent = rented().running()
+    agent.pass_(LEASE_S)
+    refused = agent.tell(start("old", at=agent.now - LEASE_S))
+    assert not of(Prepare, refused)
+    (end,) = [close.report for close in of(Close, refused)]
+    assert (end.job, end.how) == ("old", "stopped")
+    assert end.says == "it was ordered 600 s ago, longer than the lease of this machine's agent"
+    assert of(Prepare, agent.tell(start("young", at=agent.now - LEASE_S + 1.0)))

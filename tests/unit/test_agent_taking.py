@@ -39,9 +39,7 @@ def remarks(agent: Told) -> list[str]:
 
 def told(actions: Sequence[Action]) -> list[tuple[float | None, bool]]:
     """Return what is told of its going: when, and whether its jobs stop for that."""
-    return [
-        (one.goes_at, one.stops) for one in posted(list(actions)) if isinstance(one, d.Warned)
-    ]
+    return [(one.goes_at, one.stops) for one in posted(list(actions)) if isinstance(one, d.Warned)]
 
 
 def ends(agent: Told, code: int, by_itself: bool = False, ran_s: float = 100.0) -> None:
@@ -58,7 +56,7 @@ def test_what_goes_in_days_is_told_at_once_and_works_on() -> None:
     actions = warned(agent, 2 * DAY_S)
     assert told(actions) == [(2 * DAY_S, False)]
     assert not of(Signal, agent.pass_(DAY_S))
-    assert of(Prepare, agent.tell(start("other")))
+    assert of(Prepare, agent.tell(start("other", at=agent.now)))
 
 
 def test_what_goes_in_days_lands_in_time_and_is_told_again_when_it_is_near() -> None:
@@ -83,10 +81,10 @@ def test_nothing_that_could_not_land_in_time_is_started() -> None:
     agent = rented()
     warned(agent, DAY_S)
     agent.pass_(DAY_S - 1000.0)
-    late = agent.tell(start("late", checkpoint=CheckpointRule(grace_s=600.0)))
+    late = agent.tell(start("late", at=agent.now, checkpoint=CheckpointRule(grace_s=600.0)))
     (close,) = of(Close, late)
     assert close.report.says == "the provider takes this machine away"
-    assert of(Prepare, agent.tell(start("quick")))
+    assert of(Prepare, agent.tell(start("quick", at=agent.now)))
 
 
 def test_an_idle_machine_that_goes_in_days_ends_as_ever_without_its_controller() -> None:

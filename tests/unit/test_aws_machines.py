@@ -372,14 +372,17 @@ def test_a_price_that_nobody_says_is_asked_for_once_a_minute(aws: SmallAws) -> N
     assert after.machines()[0].price_usd_h is not None
 
 
-def test_a_price_whose_answer_takes_over_a_minute_may_be_asked_for_twice(aws: SmallAws) -> None:
+@pytest.mark.parametrize("for_s", [0.1, 61.0])
+def test_who_lists_a_machine_while_its_price_is_asked_for_is_told_it_too(
+    aws: SmallAws, for_s: float
+) -> None:
     a_provider(aws).launch(a_request())
     provider, slow = a_provider(aws), ["describe_spot_price_history"]
 
     def fault(service: str, verb: str, do: Callable[[], Any]) -> Any:
         if verb in slow:
             slow.clear()
-            aws.clock.advance_to(NOW + 61)
+            aws.clock.advance_to(NOW + for_s)
             assert provider.machines()[0].price_usd_h is not None, "somebody else asks meanwhile"
         return do()
 

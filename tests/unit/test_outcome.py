@@ -147,6 +147,8 @@ def test_what_the_machine_does_costs_no_retry_where_something_was_saved(how: End
     assert (after.retries, after.interruptions) == (3, 1)
     never = running(retry=RetryRule(max=0)).but(checkpoint=SAVED)
     assert isinstance(meaning(never, end(how, None), 9.0), e.Failed)
+    brief = meaning(job, replace(end(how, None), ran_s=8.0), 9.0)
+    assert isinstance(brief, e.Retried) and not brief.counts and brief.not_before == 39.0
 
 
 @pytest.mark.parametrize("how", ["exited", "oom"])

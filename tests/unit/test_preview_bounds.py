@@ -284,10 +284,20 @@ def test_a_market_that_rules_out_renting_is_named_with_what_would_do(desk: Desk)
     assert job.reason.change == "`market: auto` instead"
 
 
-def test_a_gang_is_told_that_there_are_none_yet(desk: Desk) -> None:
+def test_a_gang_is_priced_with_all_its_machines(desk: Desk) -> None:
+    alone = only(looked(desk, a_gpu_job()))
     job = only(looked(desk, a_gpu_job(nodes=2)))
+    assert job.state == "rented" and len(job.others) == 1
+    assert alone.cost is not None and job.cost == 2 * alone.cost
+    assert "at once 2 of them" in job.reason.says
+
+
+def test_a_gang_that_can_never_be_whole_is_told_how_many_can_be_had(desk: Desk) -> None:
+    few = L4.but(quota="l4", quota_units=1.0, quota_left=3.0)
+    job = only(looked(desk, a_gpu_job(nodes=4), offers=[few]))
     assert (job.state, job.reason.code) == ("impossible", Code.GANG)
-    assert "rented" not in job.reason.says
+    assert "of none that suits it more than 3 can be had at once" in job.reason.says
+    assert job.reason.change == "a larger quota, or `nodes: 3`"
 
 
 @pytest.mark.parametrize(

@@ -307,6 +307,12 @@ def test_every_verdict_is_told_in_eighty_columns_and_as_a_document() -> None:
     assert [one["name"] for one in document["attempts"]] == ["first", "resumed", "fresh"]
 
 
+def test_a_number_is_called_by_the_word_before_it_also_in_a_dictionary() -> None:
+    row = "{'loss': '0.68', 'grad_norm': '0.2', 'epoch': '%s'}"
+    act = an_act([row % (n / 8) for n in range(1, 9)])
+    assert [one.label for one in counters(act)] == ["epoch"]
+
+
 def test_counters_are_only_what_moves_one_way() -> None:
     noisy = an_act([f"value {n * 7919 % 13}" for n in range(12)])
     assert counters(noisy) == []

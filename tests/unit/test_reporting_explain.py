@@ -162,7 +162,7 @@ def test_the_document_of_a_story_has_every_number() -> None:
     assert [row["round"] for row in rows] == [None, 3, 8, None]
     assert rows[2]["rivals"] == (
         {
-            "placement": {"node": "spare", "devices": ()},
+            "placement": {"node": "spare", "devices": (), "others": ()},
             "scores": {"tightness": 0.3},
             "total": 0.3,
         },

@@ -61,3 +61,11 @@ def test_what_nobody_measured_is_left_out() -> None:
         "its GPU 90 % of the time, 0.013 GiB of memory"
     )
     assert peaks_words(Peaks(cpu=0.0001)) == "next to nothing"
+
+
+def test_a_job_whose_machine_was_taken_was_interrupted_and_gave_way_to_nobody() -> None:
+    taken = Reason(code=Code.TAKEN_AWAY, says="its machine is taken away")
+    job = a_job("j").but(attempt=1, interruptions=1, reason=taken)
+    assert why(job, 10.0) == "was interrupted, starts over; its machine is taken away"
+    other = job.but(reason=Reason(code=Code.PREEMPTED, says="gave way"))
+    assert why(other, 10.0) == "gave way, starts over"

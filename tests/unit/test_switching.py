@@ -17,7 +17,6 @@ from cloudwhale.model.world import Account, Sighting, World
 from cloudwhale.planning import checker, checker_deadlines
 from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.planner import plan
-from cloudwhale.planning.stock import Stock
 from cloudwhale.planning.switching import Switches, switches_of
 
 HOUR = 3600.0
@@ -77,7 +76,7 @@ def world(*jobs: Job, rentals: tuple[Rental, ...] = (), limit: int = 100, **of: 
 
 
 def seen(of: World) -> Switches:
-    return switches_of(of, Durations({}), Stock(of.offers, Durations({})))
+    return switches_of(of, Durations({}))
 
 
 def checked(of: World) -> p.Plan:
@@ -286,6 +285,16 @@ def test_nobody_takes_the_money_that_is_kept_for_a_switch() -> None:
     assert rents(checked(world(free, other, rentals=(rental,), limit=20))) == [("spot", ())]
 
 
+def test_past_the_soft_line_a_switch_goes_on_and_nothing_else_is_rented() -> None:
+    spent = Account(
+        payer="run-1", limit=micro_usd(100), reserved=micro_usd(5), spent=micro_usd(86)
+    )  # fmt: skip
+    late = runs(NOW + HOUR + CHANGES + 120.0)
+    other = a_job("k", resources=wants(cpu=8), duration_s=600.0).but(submitted_at=NOW)
+    of = world(late, other, rentals=ON_SPOT, accounts={"run-1": spent})
+    assert rents(checked(of)) == [("firm", ("j",))]
+
+
 def test_its_own_budget_holds_both_too() -> None:
     rich, poor = (waits(NOW + 4 * HOUR, budget=micro_usd(usd)) for usd in (25, 20))
     assert rents(checked(world(rich))) == [("spot", ())]
@@ -399,6 +408,9 @@ def test_every_rule_has_five_planted_faults() -> None:
         ("it is safe already", world(LATE, rentals=(*ON_SPOT, ON_ITS_WAY))),
         ("nothing is offered", world(LATE, rentals=ON_SPOT, offers=(SPOT,))),
         ("none can be had", world(LATE, rentals=ON_SPOT, offers=(FIRM.but(capacity=0), SPOT))),
+        ("its quota is used up", world(LATE, rentals=ON_SPOT, offers=(
+            FIRM.but(quota="q", quota_units=4.0, quota_left=2.0), SPOT))),
+        ("the soft line is passed", world(LATE, rentals=(a_rental(reserved=micro_usd(95)),))),
         ("nobody knows its length", world(LATE.but(spec=LATE.spec.but(duration_s=None)),
          rentals=ON_SPOT)),
     ],

@@ -15,20 +15,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloudwhale.model.units import Seconds
-from cloudwhale_policies.spot.spells import Law, Laws
+from cloudwhale_policies.spot.spells import AGES, Kind
 
 Table: TypeAlias = NDArray[np.float32]
+_Rows: TypeAlias = tuple[NDArray[np.float32], NDArray[np.float32], list[NDArray[np.float32]]]
 Steps: TypeAlias = float
 
-AGES = (1, 2, 3, 5, 9, 17, 33, 65, 129, 257)
-"""First ages of the brackets, in steps; 1 is the first step of a spell."""
 BRACKETS = len(AGES)
+"""Ages in steps are told apart as ages in ticks are."""
 FORBIDDEN = np.float32(1e6)
 MOST_STEPS = 600
 """To a deadline; more are gathered into longer ones."""
 MOST_CHANGEOVER = 4
 """Steps of a changeover, likewise."""
-GRAINS = ((8.0, 0.2), (24.0, 0.5), (56.0, 1.0), (120.0, 2.0), (float("inf"), 4.0))
+KEPT = 4
+"""Shapes whose tables are kept: 15 MB a kind for 80 h in ticks of ten minutes."""
+GRAINS = ((8.0, 0.2), (20.0, 0.4), (48.0, 1.0), (96.0, 2.0), (float("inf"), 4.0))
 """Slack up to so many steps is told apart so finely; 0.2 makes the usual 0.2 h at 600 s exact."""
 
 
@@ -43,7 +45,8 @@ class Shape:
     changeover: Steps
     spot_share: float
     """Of the on-demand price."""
-    laws: Laws
+    kinds: tuple[Kind, ...]
+    """How likely spells end in a step."""
 
     def changeovers(self) -> tuple[Steps, ...]:
         """Return what may be left of a changeover after a step; the last is 0."""
@@ -56,8 +59,8 @@ class Shape:
 
     def mode(self, left: Steps) -> int:
         """Return the place in `changeovers` that is nearest."""
-        of = self.changeovers()
-        return min(range(len(of)), key=lambda at: abs(of[at] - left))
+        last = len(self.changeovers()) - 1
+        return last if left <= 1e-9 else min(last, max(0, round(self.changeover - left) - 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +68,22 @@ class Tables:
     """Expected costs after a step, before the next phase is seen."""
 
     shape: Shape
-    grid: NDArray[np.float64]
-    """Slack, in steps."""
-    idle: Table
-    """[steps left, kind, phase, slack]; phases: with machines by age, then without by age."""
-    spot: Table
-    """[steps left, kind, changeover, phase with machines, slack]."""
-    on_demand: Table
-    """[steps left, kind, changeover, phase, slack]."""
+    grid: tuple[Steps, ...]
+    """Slack."""
+    costs: Table
+    """[steps left, row, slack, kind]."""
+
+    def idle(self, phase: int) -> int:
+        """Return the row of one who has no machine; phases: with machines by age, then without."""
+        return phase
+
+    def on_demand(self, phase: int) -> int:
+        """Return the row of one on demand; what is left of a changeover is taken off the slack."""
+        return 2 * BRACKETS + phase
+
+    def spot(self, mode: int, phase: int) -> int:
+        """Return the row of one on spot, by `Shape.mode`."""
+        return (4 + mode) * BRACKETS + phase
 
 
 def step_of(tick_s: Seconds, deadline_s: Seconds, changeover_s: Seconds) -> Seconds:
@@ -91,23 +102,14 @@ def grid_of(most: Steps) -> NDArray[np.float64]:
     return np.array(found if len(found) > 1 else [0.0, 1.0])
 
 
-def phase_of(age: Steps) -> int:
-    """Return the bracket of an age; 1 is the first step of a spell."""
-    return max(0, int(np.searchsorted(AGES, age + 1e-9, side="right")) - 1)
-
-
-def _phases(kind: tuple[Law, Law], step_s: Seconds) -> NDArray[np.float32]:
+def _phases(kind: Kind) -> NDArray[np.float32]:
     """Return the probabilities of one phase after another."""
     found = np.zeros((2 * BRACKETS, 2 * BRACKETS))
-    for at, law in ((0, kind[0]), (BRACKETS, kind[1])):
-        other = BRACKETS - at
-        for bracket, first in enumerate(AGES):
+    for at, of in ((0, kind[0]), (BRACKETS, kind[1])):
+        for bracket, ends in enumerate(of):
             last = bracket == BRACKETS - 1
-            width = first if last else AGES[bracket + 1] - first
-            middle = first - 1 + 0.45 * (width - 1)
-            ends = law.ends(middle * step_s, step_s)
-            grows = 0.0 if last else 1.0 / width
-            found[at + bracket, other] = ends
+            grows = 0.0 if last else 1.0 / (AGES[bracket + 1] - AGES[bracket])
+            found[at + bracket, BRACKETS - at] = ends
             found[at + bracket, at + bracket] = (1.0 - ends) * (1.0 - grows)
             if not last:
                 found[at + bracket, at + bracket + 1] = (1.0 - ends) * grows
@@ -128,7 +130,8 @@ class _Shifts:
         if self.is_none:
             return values
         low = values[..., self.left]
-        return np.asarray(low + self.share * (values[..., self.left + 1] - low))
+        high = values[..., self.left + 1]
+        return np.asarray(low + self.share * (high - low), dtype=np.float32)
 
 
 class _Run:
@@ -141,81 +144,77 @@ class _Run:
         self.shift = _Shifts(grid, self._lost)
         self._grid, self._changeover = grid, shape.changeover
 
-    def billed(self, steps: int) -> tuple[Table, NDArray[np.bool_]]:
+    def billed(self, work: NDArray[np.float64]) -> tuple[Table, NDArray[np.bool_]]:
         """Return the parts of a step that are billed, and where spot is forbidden, by slack."""
-        work = steps - self._grid
         ends = (work <= 1.0 - self._lost + 1e-9) & (self._rest <= 1e-9)
         billed = np.where(ends, self._lost + np.maximum(work, 0.0), 1.0).astype(np.float32)
         return billed, ~ends & (self._grid - self._lost < self._changeover - 1e-9)
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=KEPT)
 def solved(shape: Shape) -> Tables:
     """Return the tables; called once for all errands of a shape, most of a CPU second."""
     return _Solving(shape).tables()
 
 
 class _Solving:
-    """Works backwards from the deadline."""
+    """Works backwards from the deadline; arrays are [kind, phase, slack]."""
 
     def __init__(self, shape: Shape) -> None:
         self._shape = shape
         self._grid = grid_of(shape.most_slack)
-        self._kinds = shape.laws.pairs()
-        self._next = np.array([_phases(kind, shape.step_s) for kind in self._kinds])
+        self._next = np.array([_phases(kind) for kind in shape.kinds])
         self._idles = _Shifts(self._grid, 1.0)
         self._no_idling = self._grid - 1.0 < shape.changeover - 1e-9
+        self._to_on_demand = _Shifts(self._grid, shape.changeover)
         self._starts = _Run(shape, self._grid, shape.changeover)
         self._runs = [_Run(shape, self._grid, left) for left in shape.changeovers()]
         self._share = np.float32(shape.spot_share)
 
     def tables(self) -> Tables:
         """Return the tables of all steps."""
-        kinds, slacks, modes = len(self._kinds), len(self._grid), len(self._runs)
+        kinds, slacks, modes = len(self._next), len(self._grid), len(self._runs)
         steps = self._shape.steps + 1
-        idle = np.zeros((steps, kinds, 2 * BRACKETS, slacks), np.float32)
-        spot = np.zeros((steps, kinds, modes, BRACKETS, slacks), np.float32)
-        on_demand = np.zeros((steps, kinds, modes, 2 * BRACKETS, slacks), np.float32)
-        values: tuple[Table, Table, Table] = idle[0], spot[0], on_demand[0]
+        costs = np.zeros((steps, (4 + modes) * BRACKETS, slacks, kinds), np.float32)
+        idle = np.zeros((kinds, 2 * BRACKETS, slacks), np.float32)
+        on_demand = idle
+        spot = [idle[:, :BRACKETS]] * modes
         for left in range(1, steps):
-            idle[left], spot[left], on_demand[left] = self._expected(*values)
-            values = self._best(left, idle[left], spot[left], on_demand[left])
-        return Tables(self._shape, self._grid, idle, spot, on_demand)
+            idle, on_demand, spot = self._expected(idle, on_demand, spot)
+            rows = np.concatenate((idle, on_demand, *spot), axis=1)
+            costs[left] = rows.transpose(1, 2, 0)
+            idle, on_demand, spot = self._best(left, idle, on_demand, spot)
+        return Tables(self._shape, tuple(self._grid.tolist()), costs)
 
-    def _expected(self, idle: Table, spot: Table, on_demand: Table) -> tuple[Table, Table, Table]:
+    def _expected(self, idle: Table, on_demand: Table, spot: list[Table]) -> _Rows:
         """Return the mean over the next phase, by this phase and by what one ran on."""
-        to = self._next[:, None]
-        stays, goes = to[:, :, :BRACKETS, :BRACKETS], to[:, :, :BRACKETS, BRACKETS:]
-        lost = goes @ idle[:, None, BRACKETS:]
-        return self._next @ idle, stays @ spot + lost, to @ on_demand
+        stays, goes = self._next[:, :BRACKETS, :BRACKETS], self._next[:, :BRACKETS, BRACKETS:]
+        lost = goes @ idle[:, BRACKETS:]
+        on_spot = [np.asarray(stays @ each + lost, dtype=np.float32) for each in spot]
+        return self._next @ idle, self._next @ on_demand, on_spot
 
-    def _best(
-        self, left: int, idle: Table, spot: Table, on_demand: Table
-    ) -> tuple[Table, Table, Table]:
+    def _best(self, left: int, idle: Table, on_demand: Table, spot: list[Table]) -> _Rows:
         """Return what the best choice costs with so many steps left, by what one has."""
+        work = left - self._grid
+        billed = np.clip(work, 0.0, 1.0).astype(np.float32)
+        stay = billed + on_demand
+        start = self._to_on_demand(stay)
         idling = self._idles(idle)
         idling[..., self._no_idling] = FORBIDDEN
-        starting = self._run(left, self._starts, on_demand)
-        to_spot = self._run_spot(left, self._starts, spot)
-        without = np.minimum(idling, starting)
+        without = np.minimum(idling, start)
+        to_spot = self._on_spot(work, self._starts, spot)
         without[:, :BRACKETS] = np.minimum(without[:, :BRACKETS], to_spot)
-        on_spot, on_others = np.empty_like(spot), np.empty_like(on_demand)
-        for mode, run in enumerate(self._runs):
-            stays = self._run_spot(left, run, spot)
-            on_spot[:, mode] = np.minimum(stays, without[:, :BRACKETS])
-            stays = self._run(left, run, on_demand)
-            on_others[:, mode] = np.minimum(stays, without)
-        ended = left - self._grid <= 1e-9
-        for values in (without, on_spot, on_others):
-            values[..., ended] = 0.0
-        return without, on_spot, on_others
+        on_demand = np.minimum(stay, without)
+        on_spot = [
+            np.minimum(self._on_spot(work, run, spot), without[:, :BRACKETS]) for run in self._runs
+        ]
+        for values in (without, on_demand, *on_spot):
+            values[..., work <= 1e-9] = 0.0
+        return without, on_demand, on_spot
 
-    def _run(self, left: int, run: _Run, after: Table) -> Table:
-        billed, _ = run.billed(left)
-        return np.asarray(billed + run.shift(after[:, run.mode]))
-
-    def _run_spot(self, left: int, run: _Run, after: Table) -> Table:
-        billed, forbidden = run.billed(left)
-        found = np.asarray(self._share * billed + run.shift(after[:, run.mode]))
+    def _on_spot(self, work: NDArray[np.float64], run: _Run, after: list[Table]) -> Table:
+        """Return what it costs to run for a step on spot, forbidden where that is not safe."""
+        billed, forbidden = run.billed(work)
+        found = np.asarray(self._share * billed + run.shift(after[run.mode]), dtype=np.float32)
         found[..., forbidden] = FORBIDDEN
         return found

@@ -7,6 +7,7 @@ kind: a belief holds weights over nine, moved by what is seen, and by less than 
 it independent, since a zone's spells come in storms.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -47,6 +48,16 @@ class Law:
         return float(1.0 - young**self.exponent * exp(-self.ends_per_h * length_s / HOUR_S))
 
 
+AGES = (1, 2, 3, 5, 9, 17, 33, 65, 129)
+"""First ages of the brackets that ages are told apart by, in ticks."""
+DOUBT_TICKS = 30.0
+"""So many ticks of the usual are mixed into what was seen of a zone in a bracket."""
+PORTION_S: Seconds = 2 * 86400.0
+"""What is seen is learned from in such portions, so that errands of the same days share tables."""
+MOST = 0.95
+"""No spell ends for sure."""
+ALL = np.ones(1, dtype=np.float32)
+
 ON = (Law(0.6, 0.06), Law(1.0, 0.06), Law(1.0, 0.18))
 """Spells with machines: some last days; more; none lasts a day."""
 OFF = (Law(0.6, 0.02), Law(0.6, 0.12), Law(1.0, 0.06))
@@ -60,9 +71,31 @@ class Laws:
     on: tuple[Law, ...] = ON
     off: tuple[Law, ...] = OFF
 
-    def pairs(self) -> tuple[tuple[Law, Law], ...]:
-        """Return the kinds, in the order of a belief's weights."""
-        return tuple((on, off) for on in self.on for off in self.off)
+
+Ends: TypeAlias = tuple[float, ...]
+"""The probability that a spell ends within a tick, by bracket of its age."""
+Kind: TypeAlias = tuple[Ends, Ends]
+"""Of spells with machines, and without."""
+
+
+def bracket_of(age: float) -> int:
+    """Return the bracket of an age in ticks; 1 is the first tick of a spell."""
+    return max(0, bisect_right(AGES, age + 1e-9) - 1)
+
+
+def ends_of(law: Law, tick_s: Seconds) -> Ends:
+    """Return how likely spells end in a tick, by bracket."""
+    found: list[float] = []
+    for first, after in zip(AGES, (*AGES[1:], 2 * AGES[-1]), strict=True):
+        middle = first - 1 + 0.45 * (after - first - 1)
+        found.append(law.ends(middle * tick_s, tick_s))
+    return tuple(found)
+
+
+def kinds_of(laws: Laws, tick_s: Seconds) -> tuple[Kind, ...]:
+    """Return the kinds of zones, in the order of a belief's weights."""
+    on, off = ([ends_of(law, tick_s) for law in side] for side in (laws.on, laws.off))
+    return tuple((x, y) for x in on for y in off)
 
 
 class Belief:
@@ -77,6 +110,11 @@ class Belief:
         self._seen_s: Seconds = 0.0
         self._laws = {True: laws.on, False: laws.off}
         self._said = {side: [0.0] * len(of) for side, of in self._laws.items()}
+        self._ticks = {side: [0.0] * len(AGES) for side in self._laws}
+        self._ends = {side: [0] * len(AGES) for side in self._laws}
+        self._seen = 0.0
+        self._own: tuple[Kind, ...] = ()
+        self._usual = kinds_of(laws, tick_s)
 
     def learn(self, past: Iterable[Sight]) -> None:
         """Take in what was seen of the site, in order."""
@@ -92,6 +130,7 @@ class Belief:
         since_s = at_s - self._seen_s
         if since_s <= 0.0:
             return
+        self._count(was_on, since_s, has_ended=is_on != was_on)
         age = int(AGES_IN_OCTAVE * log2(1.0 + self.age_s / SCALE_S) + 0.5)
         kept = _kept(since_s)
         for side, of in self._said.items():
@@ -108,10 +147,36 @@ class Belief:
             self.is_on, self.age_s = is_on, 0.5 * max(0.0, since_s - self._tick_s)
         self._seen_s = at_s
 
+    def kinds(self) -> tuple[Kind, ...]:
+        """Return what the zone may be: as its own spells were, or all kinds while few were seen."""
+        return self._own or self._usual
+
     def weights(self) -> Floats:
-        """Return what each pair of laws is believed to be worth; they sum to 1."""
+        """Return what each of `kinds` is believed to be worth; they sum to 1."""
+        if self._own:
+            return ALL
         on, off = (_shares(self._said[side]) for side in (True, False))
         return np.array([x * y for x in on for y in off], dtype=np.float32)
+
+    def _count(self, was_on: bool, since_s: Seconds, *, has_ended: bool) -> None:
+        """Count what was seen by age, and take it for the zone's own every PORTION_S."""
+        ticks = since_s / self._tick_s
+        bracket = bracket_of(self.age_s / self._tick_s + 1.0)
+        self._ticks[was_on][bracket] += ticks
+        self._ends[was_on][bracket] += has_ended
+        before, self._seen = self._seen, self._seen + since_s
+        if int(self._seen / PORTION_S + 1e-9) > int(before / PORTION_S + 1e-9):
+            self._own = ((self._ends_of(True), self._ends_of(False)),)
+
+    def _ends_of(self, side: bool) -> Ends:
+        """Return how likely the zone's spells end: as seen, and as usual where little was."""
+        usual = [ends_of(law, self._tick_s) for law in self._laws[side]]
+        means = [sum(each) / len(usual) for each in zip(*usual, strict=True)]
+        seen = zip(means, self._ticks[side], self._ends[side], strict=True)
+        return tuple(
+            min(MOST, (ends + DOUBT_TICKS * mean) / (ticks + DOUBT_TICKS))
+            for mean, ticks, ends in seen
+        )
 
 
 @lru_cache(maxsize=64)

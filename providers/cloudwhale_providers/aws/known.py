@@ -43,7 +43,7 @@ class Known:
         self._prices: dict[str, MicroUsd] = {}
         """Of spot machines, by id: what an hour cost when they were launched."""
         self._asked_at: dict[str, Seconds] = {}
-        """When a price was asked for that is not known yet, by id."""
+        """When a price was asked for in vain, by id."""
         self._gone_at: dict[str, Instant] = {}
         self._recent: dict[str, Recent] = {}
         self._lock = Lock()
@@ -124,15 +124,18 @@ class Known:
             known = self._prices.get(one.id)
             if known is not None or now - self._asked_at.get(one.id, -ASK_AGAIN_S) < ASK_AGAIN_S:
                 return known
-            self._asked_at[one.id] = now
+        # Two may ask at a time, of a launch and of a list: who waits for no answer would let the
+        # machine be paid for at the price that it was offered at.
+        found: MicroUsd | None = None
         try:
             found = price_at_launch(self._account, one)
         except CloudwhaleError:
-            return None
-        if found is not None:
-            with self._lock:
-                self._prices[one.id] = found
-                self._asked_at.pop(one.id, None)  # two may have asked, where answers are slow
+            pass  # nobody has said: it is asked again
+        with self._lock:
+            if found is None:
+                self._asked_at[one.id] = now
+                return self._prices.get(one.id)
+            self._prices[one.id] = found
         return found
 
 
