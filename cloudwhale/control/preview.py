@@ -218,6 +218,8 @@ class _Previewing:
             long = too_long(self.places, job)
             if long is not None:
                 return "impossible", long
+        if code is Code.GANG:
+            return "impossible", reason
         if code in (Code.DEADLINE_PASSED, Code.TOO_LATE):
             return "too-late", earliest(self.places, job) or reason
         if isinstance(fate, p.Hold) or self.places.homes(job):

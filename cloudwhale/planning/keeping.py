@@ -1,7 +1,7 @@
 """What becomes of rented machines: received, kept while they are needed, returned and paid."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 
 from cloudwhale.model import plan as p
@@ -17,6 +17,7 @@ from cloudwhale.planning.fit import fit
 from cloudwhale.planning.gang_keeping import gang_placed, once_each
 from cloudwhale.planning.homing import goes_home
 from cloudwhale.planning.inventory import Free, free_capacity
+from cloudwhale.planning.keeps import Kept as Kept
 from cloudwhale.planning.leasing import (
     coming_s,
     landing_s,
@@ -38,32 +39,6 @@ RENEWS_BEFORE_S: Seconds = 60.0  # an extension is asked for so long before the 
 COMES_OR_IS = frozenset({*ON_ITS_WAY, RentalState.READY})
 LATE_START = 0.5  # of its own length that a job waits behind others beyond what was planned
 LATE_START_S: Seconds = 600.0
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """What is done with the machines that are rented already."""
-
-    steps: tuple[p.Step, ...] = ()
-    expected: frozenset[str] = frozenset()
-    """Jobs for which a machine is on its way, or ready, and where they go: nowhere else.
-
-    Those that hold a place elsewhere are among them, as long as that place is theirs.
-    """
-    look_again_at: Instant | None = None
-    set_aside: Mapping[str, MicroUsd] = field(default_factory=dict[str, MicroUsd])
-    """What its steps set aside, by payer."""
-
-    def paid(self, world: World) -> World:
-        """Return the world with what is set aside taken from its accounts, for longer leases."""
-        if not self.set_aside:
-            return world
-        longer = {one.rental.id: one.rental for one in self.steps if isinstance(one, p.Renew)}
-        return replace(
-            world,
-            accounts=projects.less(world, self.set_aside),
-            rentals={**world.rentals, **longer},
-        )
 
 
 def keeping(world: World, durations: Durations, without: Collection[str] = ()) -> Kept:

@@ -15,7 +15,9 @@ from cloudwhale.model import event as e
 from cloudwhale_providers.sandbox import Sandbox
 from cloudwhale_providers.sandbox.processes import of_folder
 
-RING = Path(__file__).parents[2] / "examples" / "gang" / "ring.py"
+EXAMPLES = Path(__file__).parents[2] / "examples"
+RING = EXAMPLES / "gang" / "ring.py"
+LIMIT_S = 200.0  # PyTorch takes seconds to begin, on each machine
 JOB = """
 name: ring
 command: {command}
@@ -52,11 +54,17 @@ def box(shell: Shell) -> Path:
 
 def ran(shell: Shell, command: str, nodes: int, weather: str = WEATHER) -> str:
     """Run a gang to its end in a box of such a weather; return what rank 0 printed."""
+    return ended(shell, JOB.format(command=json.dumps(command), nodes=nodes), weather)
+
+
+def ended(shell: Shell, text: str, weather: str = WEATHER) -> str:
+    """Run a job's file to its end; return what it printed."""
     shell.write("weather.yaml", weather)
-    file = shell.write("ring.yaml", JOB.format(command=json.dumps(command), nodes=nodes))
+    file = shell.write("ring.yaml", text)
     words = ("--budget", "9", "--sandbox", "--sandbox-script", "weather.yaml", "-y")
-    done = shell("run", file, *words)
-    assert done.code == 0, done.out + done.err
+    process = shell.start("run", file, *words)
+    said, _ = process.communicate(timeout=LIMIT_S)
+    assert process.returncode == 0, said
     return shell("logs", "ring", "--sandbox").out
 
 
@@ -75,8 +83,15 @@ def is_paid_for(shell: Shell, machines: int) -> None:
 
 @pytest.mark.parametrize("nodes", [2, 4])
 def test_a_ring_on_machines_of_the_box_comes_to_the_right_sum(shell: Shell, nodes: int) -> None:
-    steps = 20
-    said = ran(shell, f"python3 {RING} --steps {steps} --pause 0.05", nodes)
+    steps, text = 20, (EXAMPLES / "gang.yaml").read_text()
+    for old, new in (
+        ("workdir: gang", f"workdir: {EXAMPLES / 'gang'}"),
+        ("nodes: 2", f"nodes: {nodes}"),
+        ("--steps 200", f"--steps {steps} --pause 0.05"),
+    ):
+        assert old in text
+        text = text.replace(old, new, 1)
+    said = ended(shell, text)
     total = nodes * steps * (nodes * steps + 1) // 2
     assert f"rank 0: the sum of {nodes * steps} numbers is {total}" in said
     is_paid_for(shell, nodes)

@@ -16,8 +16,7 @@ from cloudwhale.spi.errors import IllegalTransition
 
 LIVE = [state for state in JobState if state not in ENDED]
 HOLDING = sorted(HOLDS_A_PLACE)
-NOW = 100.0
-ENDED = MemberEnd(how="exited", exit_code=0, at=NOW)
+NOW, WELL = 100.0, MemberEnd(how="exited", exit_code=0, at=100.0)
 
 
 def a_checkpoint(attempt: int, seq: int = 1) -> Checkpoint:
@@ -55,7 +54,7 @@ EVENTS: Mapping[type[e.OfJob], Callable[[int], e.OfJob]] = {
         at=NOW, job="j", attempt=n, checkpoint=a_checkpoint(n)
     ),
     e.MemberStarted: lambda n: e.MemberStarted(at=NOW, job="j", attempt=n, rank=1),
-    e.MemberEnded: lambda n: e.MemberEnded(at=NOW, job="j", attempt=n, rank=1, end=ENDED),
+    e.MemberEnded: lambda n: e.MemberEnded(at=NOW, job="j", attempt=n, rank=1, end=WELL),
     e.SavesForgotten: lambda n: e.SavesForgotten(at=NOW, job="j", attempt=n, manifests=("m",)),
     e.Finished: lambda n: e.Finished(at=NOW, job="j", attempt=n),
     e.Failed: lambda n: e.Failed(at=NOW, job="j", attempt=n, exit_code=1, reason=WHY),

@@ -285,10 +285,10 @@ def test_a_market_that_rules_out_renting_is_named_with_what_would_do(desk: Desk)
 
 
 def test_a_gang_is_priced_with_all_its_machines(desk: Desk) -> None:
-    alone = only(looked(desk, a_gpu_job()))
-    job = only(looked(desk, a_gpu_job(nodes=2)))
-    assert job.state == "rented" and len(job.others) == 1
-    assert alone.cost is not None and job.cost == 2 * alone.cost
+    found = looked(desk, a_gpu_job(nodes=2))
+    job = only(found)
+    assert job.state == "rented" and len(job.others) == 1 and len(found.machines) == 2
+    assert job.cost == found.cost_usd == sum(one.cost for one in found.machines)
     assert "at once 2 of them" in job.reason.says
 
 
