@@ -27,7 +27,7 @@ from cloudwhale.planning.leasing import (
     tail,
     worst_case,
 )
-from cloudwhale.planning.next_machines import as_waiting, comes
+from cloudwhale.planning.next_machines import as_waiting, comes, seeks
 from cloudwhale.planning.payers import account_name, month_of
 from cloudwhale.planning.queue import earliest
 from cloudwhale.planning.reserving import clock
@@ -56,11 +56,6 @@ class Switch:
     change: Changeover
     may_cost: MicroUsd
     """The most, with what it may need late: kept for it while it is on spot."""
-
-    @property
-    def stays_until(self) -> Instant:
-        """Return until when it may go on elsewhere once that machine is ready."""
-        return self.at + self.change.boot_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +126,7 @@ def may_switch(job: Job, world: World) -> bool:
     if job.state is JobState.PENDING:
         return not any(other in world.jobs for other in job.after)
     if job.state is JobState.RECOVERING:
-        return True
+        return seeks(job, world.rentals, world.now)
     return job.state in HOLDS_A_PLACE and is_on_spot(job, world)
 
 

@@ -8,7 +8,15 @@ from clouding import RENTING, an_offer
 from makers import a_device, a_job, a_node, a_world, placed, wants
 
 from cloudwhale.model import plan as p
-from cloudwhale.model.job import Checkpoint, CheckpointRule, GpuRequest, Job, JobState, Wish
+from cloudwhale.model.job import (
+    Checkpoint,
+    CheckpointRule,
+    GpuRequest,
+    Job,
+    JobState,
+    RetryRule,
+    Wish,
+)
 from cloudwhale.model.node import NodeState
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.rental import Lease, Rental, RentalState
@@ -150,6 +158,12 @@ def test_a_large_checkpoint_takes_longer_to_fetch() -> None:
 )  # fmt: skip
 def test_nobody_switches_when(why: str, job: Job) -> None:
     assert seen(world(job)).known == {}, why
+
+
+def test_who_recovers_and_may_not_be_tried_again_is_not_rented_for() -> None:
+    gone = a_rental(state=RentalState.DRAINING)
+    job = runs(NOW + 4 * HOUR, retry=RetryRule(max=0)).but(state=JobState.RECOVERING)
+    assert seen(world(job, rentals=(gone,))).known == {}
 
 
 def test_who_comes_after_others_is_not_looked_at_before_they_are_done() -> None:
