@@ -20,7 +20,7 @@ from cloudwhale.model.job import (
 from cloudwhale.model.node import NodeState
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.rental import Lease, Rental, RentalState
-from cloudwhale.model.units import MicroUsd, micro_usd
+from cloudwhale.model.units import MicroUsd, micro_usd, usd
 from cloudwhale.model.world import Account, Sighting, World
 from cloudwhale.planning import checker, checker_deadlines
 from cloudwhale.planning.durations import Durations
@@ -272,7 +272,10 @@ def test_a_place_of_ours_that_is_in_time_goes_before_on_demand() -> None:
 def test_a_budget_that_holds_a_spot_machine_and_the_switch_starts_on_spot() -> None:
     may = seen(world(waits(NOW + 4 * HOUR))).known["j"].may_cost
     assert micro_usd(11) < may < micro_usd(13)  # two hours and a half at 3.60, boot, landing, stop
-    assert rents(checked(world(waits(NOW + 4 * HOUR), limit=25))) == [("spot", ())]
+    made = checked(world(waits(NOW + 4 * HOUR), limit=25))
+    assert rents(made) == [("spot", ())]
+    (rent,) = [step for step in made.steps if isinstance(step, p.Rent)]
+    assert f"{usd(may)} USD are kept to switch to on-demand in time" in rent.reason.says
 
 
 def test_a_budget_that_does_not_hold_both_goes_to_on_demand_at_once() -> None:
