@@ -1,7 +1,7 @@
 """What becomes of rented machines: received, kept while they are needed, returned and paid."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 
 from cloudwhale.model import plan as p
 from cloudwhale.model.job import Job, JobState, Placement
@@ -15,6 +15,8 @@ from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.fit import fit
 from cloudwhale.planning.homing import goes_home
 from cloudwhale.planning.inventory import Free, free_capacity
+from cloudwhale.planning.keeps import Kept as Kept
+from cloudwhale.planning.keeps import at_home as at_home
 from cloudwhale.planning.leasing import (
     coming_s,
     landing_s,
@@ -34,48 +36,6 @@ RENEWS_BEFORE_S: Seconds = 60.0  # an extension is asked for so long before the 
 COMES_OR_IS = frozenset({*ON_ITS_WAY, RentalState.READY})
 LATE_START = 0.5  # of its own length that a job waits behind others beyond what was planned
 LATE_START_S: Seconds = 600.0
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """What is done with the machines that are rented already."""
-
-    steps: tuple[p.Step, ...] = ()
-    expected: frozenset[str] = frozenset()
-    """Jobs for which a machine is on its way, or ready, and where they go: nowhere else.
-
-    Those that hold a place elsewhere are among them, as long as that place is theirs.
-    """
-    look_again_at: Instant | None = None
-    set_aside: Mapping[str, MicroUsd] = field(default_factory=dict[str, MicroUsd])
-    """What its steps set aside, by payer."""
-
-    def paid(self, world: World) -> World:
-        """Return the world with what is set aside taken from its accounts, for longer leases."""
-        if not self.set_aside:
-            return world
-        longer = {one.rental.id: one.rental for one in self.steps if isinstance(one, p.Renew)}
-        return replace(
-            world,
-            accounts=projects.less(world, self.set_aside),
-            rentals={**world.rentals, **longer},
-        )
-
-
-def at_home(world: World) -> World:
-    """Return the world without rented machines and what runs on them; itself without any."""
-    away = {name for name, node in world.nodes.items() if not node.owned}
-    if not away:
-        return world
-    return replace(
-        world,
-        nodes={name: node for name, node in world.nodes.items() if name not in away},
-        jobs={
-            name: job
-            for name, job in world.jobs.items()
-            if job.placement is None or job.placement.node not in away
-        },
-    )
 
 
 def keeping(world: World, durations: Durations, without: Collection[str] = ()) -> Kept:
