@@ -212,8 +212,10 @@ def test_one_that_waits_past_its_moment_is_rented_for_on_demand_though_spot_is_c
 
 
 def test_a_spot_machine_that_would_come_too_late_to_help_is_not_rented() -> None:
-    soon = waits(NOW + 2 * HOUR + CHANGES + SPOT.boot_s)
+    soon = waits(NOW + 2 * HOUR + CHANGES + SPOT.boot_s + SPOT.notice_s + 50.0)
+    later = waits(NOW + 2 * HOUR + CHANGES + SPOT.boot_s + SPOT.notice_s + 70.0)
     assert rents(checked(world(soon))) == [("firm", ())]
+    assert rents(checked(world(later, offers=(FIRM, SPOT.but(hazard_per_h=0.0))))) == [("spot", ())]
 
 
 def test_a_spot_machine_that_boots_for_one_that_is_due_goes_back() -> None:
