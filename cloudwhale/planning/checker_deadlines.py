@@ -90,7 +90,9 @@ def _is_at_risk(job: Job, world: World) -> bool:
     mine = [one for one in world.rentals.values() if job.id in one.jobs and _is_sure(one)]
     if mine:
         return False
-    if job.state.value in ("pending", "recovering"):
+    if job.state.value == "recovering":
+        return job.retries < spec.retry.max and {"preemption", "node-loss"} <= set(spec.retry.on)
+    if job.state.value == "pending":
         return True
     there = _there(job, world)
     is_spot = there is not None and there.taken is not None and there.taken.market == "spot"

@@ -18,6 +18,7 @@ from cloudwhale.planning.gang_keeping import gang_placed, once_each
 from cloudwhale.planning.homing import goes_home
 from cloudwhale.planning.inventory import Free, free_capacity
 from cloudwhale.planning.keeps import Kept as Kept
+from cloudwhale.planning.keeps import at_home as at_home
 from cloudwhale.planning.leasing import (
     coming_s,
     landing_s,
@@ -29,7 +30,6 @@ from cloudwhale.planning.lengthening import longest, renewed
 from cloudwhale.planning.needs import spec_of
 from cloudwhale.planning.next_machines import as_waiting, comes, is_elsewhere
 from cloudwhale.planning.queue import earliest
-from cloudwhale.planning.seats import at_home as at_home
 from cloudwhale.planning.seats import place_step, planned_seat
 from cloudwhale.planning.settling import settled
 from cloudwhale.planning.speeds import run_s

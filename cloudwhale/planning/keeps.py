@@ -1,4 +1,4 @@
-"""What becomes of the machines that are rented already: what a round does with all of them."""
+"""What a round does with the machines that are rented already, and the world without these."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -33,3 +33,19 @@ class Kept:
             accounts=projects.less(world, self.set_aside),
             rentals={**world.rentals, **longer},
         )
+
+
+def at_home(world: World) -> World:
+    """Return the world without rented machines and what runs on them; itself without any."""
+    away = {name for name, node in world.nodes.items() if not node.owned}
+    if not away:
+        return world
+    return replace(
+        world,
+        nodes={name: node for name, node in world.nodes.items() if name not in away},
+        jobs={
+            name: job
+            for name, job in world.jobs.items()
+            if job.placement is None or job.placement.node not in away
+        },
+    )

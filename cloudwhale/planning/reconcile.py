@@ -245,9 +245,17 @@ def _out_for_certain(job: Job, world: World, silent_s: Seconds) -> Iterator[p.St
         yield p.GiveUp(job=job.id, reason=Reason(code=code, says=says, change=change))
     else:
         saved = job.checkpoint.saved_at if job.checkpoint is not None else None
-        begun, heard_at = job.started_at, world.now - silent_s
-        lost_s = 0.0 if begun is None else max(0.0, heard_at - max(begun, saved or begun))
+        begun, until = job.started_at, _ran_until(job, world, world.now - silent_s)
+        lost_s = 0.0 if begun is None else max(0.0, until - max(begun, saved or begun))
         yield p.Clear(job=job.id, attempt=job.attempt, lost_s=lost_s, counts=not has_saved(job))
+
+
+def _ran_until(job: Job, world: World, heard_at: Instant) -> Instant:
+    """Return when a lost attempt ran last: until its machine ended, or as long as it was heard."""
+    rental = None if job.placement is None else world.rentals.get(job.placement.node)
+    if rental is None or rental.ended_at is None:
+        return heard_at
+    return max(heard_at, min(rental.ended_at, world.now))
 
 
 def _unwanted(job: Job) -> Iterator[p.Step]:

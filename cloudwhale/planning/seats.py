@@ -1,4 +1,4 @@
-"""Who sits where on a rented machine, and what is left of the world without such machines."""
+"""Who sits where on a rented machine."""
 
 from dataclasses import replace
 
@@ -6,26 +6,9 @@ from cloudwhale.model import plan as p
 from cloudwhale.model.job import Job, Placement
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.rental import Rental
-from cloudwhale.model.world import World
 from cloudwhale.planning.fit import fit
 from cloudwhale.planning.inventory import Free
 from cloudwhale.planning.needs import spec_of
-
-
-def at_home(world: World) -> World:
-    """Return the world without rented machines and what runs on them; itself without any."""
-    away = {name for name, node in world.nodes.items() if not node.owned}
-    if not away:
-        return world
-    return replace(
-        world,
-        nodes={name: node for name, node in world.nodes.items() if name not in away},
-        jobs={
-            name: job
-            for name, job in world.jobs.items()
-            if job.placement is None or job.placement.node not in away
-        },
-    )
 
 
 def seated(job: Job, free: Free, rental: Rental) -> Placement | None:

@@ -27,7 +27,7 @@ from cloudwhale.planning.leasing import (
     tail,
     worst_case,
 )
-from cloudwhale.planning.next_machines import as_waiting, comes
+from cloudwhale.planning.next_machines import as_waiting, comes, seeks
 from cloudwhale.planning.payers import account_name, month_of
 from cloudwhale.planning.queue import earliest
 from cloudwhale.planning.reserving import clock
@@ -56,11 +56,6 @@ class Switch:
     change: Changeover
     may_cost: MicroUsd
     """The most, with what it may need late: kept for it while it is on spot."""
-
-    @property
-    def stays_until(self) -> Instant:
-        """Return until when it may go on elsewhere once that machine is ready."""
-        return self.at + self.change.boot_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,20 +100,22 @@ def switches_of(world: World, durations: Durations) -> Switches:
         switch = _switch(job, waits, world, firm)
         if switch is not None:
             found[job.id] = switch
-    lead_s = min((o.boot_s for o in world.offers if o.market == "spot"), default=-RESTORES_S)
-    lead_s += RESTORES_S
-    due_at = {
-        name: one.at - (lead_s if _has_nothing(world.jobs[name], world) else 0.0)
-        for name, one in found.items()
-    }
+    due_at = {name: one.at - _lead_s(world.jobs[name], world) for name, one in found.items()}
     due = frozenset(name for name, at in due_at.items() if world.now >= at)
     times = (at for name, at in due_at.items() if name not in due)
     return Switches(found, due, earliest(*times))
 
 
-def _has_nothing(job: Job, world: World) -> bool:
-    """Say whether a job waits without a machine: a spot machine that boots until then is no use."""
-    return job.state is JobState.PENDING and not _has_spot(job, world)
+def _lead_s(job: Job, world: World) -> Seconds:
+    """Return how much before its moment a job is due that waits without a machine.
+
+    A spot machine is no use whose own moment has passed once it is there: hand-over included.
+    """
+    if job.state is not JobState.PENDING or _has_spot(job, world):
+        return 0.0
+    landing = landing_s([job])
+    spot = (o for o in world.offers if o.market == "spot")
+    return min((o.boot_s + max(landing, o.notice_s) + RESTORES_S for o in spot), default=0.0)
 
 
 def may_switch(job: Job, world: World) -> bool:
@@ -131,7 +128,7 @@ def may_switch(job: Job, world: World) -> bool:
     if job.state is JobState.PENDING:
         return not any(other in world.jobs for other in job.after)
     if job.state is JobState.RECOVERING:
-        return True
+        return seeks(job, world.rentals, world.now)
     return job.state in HOLDS_A_PLACE and is_on_spot(job, world)
 
 

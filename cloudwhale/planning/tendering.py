@@ -278,6 +278,10 @@ class _Tendering:
             f"{made.offer} for {usd(price)} USD an hour is on its way as {made.id}: "
             f"{choice.says}; {usd(made.reserved)} USD are set aside"
         )
+        jobs = (self.world.jobs[name] for name in made.jobs)
+        keeps = 0 if offer is None else sum(self.till.keep(job, offer) for job in jobs)
+        if keeps:
+            says += f", and {usd(MicroUsd(keeps))} USD are kept to switch to on-demand in time"
         if not self.at_once.isdisjoint(made.jobs):
             says += (
                 "; on-demand at once, as the budget does not hold a spot machine and the switch "

@@ -228,7 +228,8 @@ def _begins_again(vote: Vote, seen: Rehearsed) -> str:
 def _forgot(one: Learned, *, counts_on: bool) -> str:
     but = "It counts on, but has forgotten what it had learned" if counts_on else "It has forgotten"
     came = f"had come from {amount(one.began)} to {amount(one.saved)} when it was saved"
-    return f"{but}: {one.label} {came}, and is {amount(one.resumed)} again. Its weights or its optimiser were not loaded."
+    now = f"and is {amount(one.resumed)} again"
+    return f"{but}: {one.label} {came}, {now}. Its weights or its optimiser were not loaded."
 
 
 def _knows(one: Learned) -> str:

@@ -44,7 +44,8 @@ class Machine:
     def runs(self, command: str, until_it_says: bytes = b"up", **fields: Any) -> None:
         """Let a job run that has said something."""
         self._agent.start()
-        self._agent.post(a_start(command=command, **{"checkpoint": RULE, **fields}))
+        rule = fields.pop("checkpoint", RULE)
+        self._agent.post(a_start(command=command, checkpoint=rule, **fields))
         self._agent.wait_for_output(until_it_says)
 
     @property

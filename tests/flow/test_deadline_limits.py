@@ -61,7 +61,7 @@ def a_stage(
     name: str, deadline_s: float, budget: str = "50", cloud: type[SimulatedCloud] = MortalCloud,
     **of_job: Any,
 ) -> Stage:  # fmt: skip
-    base = {"checkpoint": RULE, "retry": RetryRule(max=3, backoff_s=5.0)}
+    base: dict[str, Any] = {"checkpoint": RULE, "retry": RetryRule(max=3, backoff_s=5.0)}
     deadline = SteppedClock().now() + deadline_s
     return a_cloudy_stage(
         (name,), SHELVES, budget, cloud=cloud, deadline=deadline, **{**base, **of_job}

@@ -60,6 +60,13 @@ def test_a_launch_that_is_answered_makes_a_node_that_is_waited_for() -> None:
     assert joined.node.state is NodeState.EXPECTED and not joined.node.owned
 
 
+def test_a_machine_is_known_in_the_zone_that_its_provider_chose() -> None:
+    there = MACHINE.model_copy(update={"zone": "zone-z"})
+    (*_, rental) = after(hired(RENTAL).told("rent-1-1", Launched(there)))
+    assert rental.taken is not None and rental.taken.zone == "zone-z"
+    assert rental.offer == RENTAL.offer
+
+
 def test_a_machine_that_is_listed_counts_as_launched_though_nobody_answered() -> None:
     events = hired(RENTAL).seen("cloud", [MACHINE])
     assert after(events)[-1].state is RentalState.BOOTING

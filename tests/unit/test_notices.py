@@ -1,7 +1,7 @@
 """A rented machine hears that it goes: EC2 itself is asked, and each notice is told once."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 
 import pytest
@@ -41,7 +41,7 @@ class Machine:
 
 
 @contextmanager
-def machine(clock_s: list[float]) -> Iterator[Machine]:
+def machine(clock_s: list[float]) -> Generator[Machine]:
     service = MetadataService(lambda: clock_s[0])
     try:
         yield Machine(service)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from cloudwhale import plugins
 from cloudwhale.simulation.spotting import Record, played
 from cloudwhale.spi.spot import Errand, Sight, Site, Standing, Use
 from cloudwhale_policies.spot.lives import Spells
@@ -157,3 +158,9 @@ def test_up_a_moves_to_the_zone_that_was_on_most_and_up_ap_weighs_its_price() ->
             Standing(6 * 7200.0, 60.0, 0.0, None, "", sites, {"a1": True, "b1": True})
         )
     assert chosen == {"up-a": Use("b1", "spot"), "up-ap": Use("a1", "spot")}
+
+
+@pytest.mark.parametrize("name", ["skynomad", "up-s", "up-a", "up-ap"])
+def test_every_published_rule_for_zones_is_found_by_its_name(name: str) -> None:
+    policy = plugins.load("cloudwhale.policies.spot", name)()
+    assert hasattr(policy, "begin")

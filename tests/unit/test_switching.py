@@ -8,11 +8,19 @@ from clouding import RENTING, an_offer
 from makers import a_device, a_job, a_node, a_world, placed, wants
 
 from cloudwhale.model import plan as p
-from cloudwhale.model.job import Checkpoint, CheckpointRule, GpuRequest, Job, JobState, Wish
+from cloudwhale.model.job import (
+    Checkpoint,
+    CheckpointRule,
+    GpuRequest,
+    Job,
+    JobState,
+    RetryRule,
+    Wish,
+)
 from cloudwhale.model.node import NodeState
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.rental import Lease, Rental, RentalState
-from cloudwhale.model.units import MicroUsd, micro_usd
+from cloudwhale.model.units import MicroUsd, micro_usd, usd
 from cloudwhale.model.world import Account, Sighting, World
 from cloudwhale.planning import checker, checker_deadlines
 from cloudwhale.planning.durations import Durations
@@ -152,6 +160,12 @@ def test_nobody_switches_when(why: str, job: Job) -> None:
     assert seen(world(job)).known == {}, why
 
 
+def test_who_recovers_and_may_not_be_tried_again_is_not_rented_for() -> None:
+    gone = a_rental(state=RentalState.DRAINING)
+    job = runs(NOW + 4 * HOUR, retry=RetryRule(max=0)).but(state=JobState.RECOVERING)
+    assert seen(world(job, rentals=(gone,))).known == {}
+
+
 def test_who_comes_after_others_is_not_looked_at_before_they_are_done() -> None:
     other = a_job("k", resources=wants(cpu=4), duration_s=HOUR)
     assert seen(world(waits(NOW + 4 * HOUR).but(after=("k",)), other)).known == {}
@@ -198,8 +212,10 @@ def test_one_that_waits_past_its_moment_is_rented_for_on_demand_though_spot_is_c
 
 
 def test_a_spot_machine_that_would_come_too_late_to_help_is_not_rented() -> None:
-    soon = waits(NOW + 2 * HOUR + CHANGES + SPOT.boot_s)
+    soon = waits(NOW + 2 * HOUR + CHANGES + SPOT.boot_s + SPOT.notice_s + 50.0)
+    later = waits(NOW + 2 * HOUR + CHANGES + SPOT.boot_s + SPOT.notice_s + 70.0)
     assert rents(checked(world(soon))) == [("firm", ())]
+    assert rents(checked(world(later, offers=(FIRM, SPOT.but(hazard_per_h=0.0))))) == [("spot", ())]
 
 
 def test_a_spot_machine_that_boots_for_one_that_is_due_goes_back() -> None:
@@ -258,7 +274,10 @@ def test_a_place_of_ours_that_is_in_time_goes_before_on_demand() -> None:
 def test_a_budget_that_holds_a_spot_machine_and_the_switch_starts_on_spot() -> None:
     may = seen(world(waits(NOW + 4 * HOUR))).known["j"].may_cost
     assert micro_usd(11) < may < micro_usd(13)  # two hours and a half at 3.60, boot, landing, stop
-    assert rents(checked(world(waits(NOW + 4 * HOUR), limit=25))) == [("spot", ())]
+    made = checked(world(waits(NOW + 4 * HOUR), limit=25))
+    assert rents(made) == [("spot", ())]
+    (rent,) = [step for step in made.steps if isinstance(step, p.Rent)]
+    assert f"{usd(may)} USD are kept to switch to on-demand in time" in rent.reason.says
 
 
 def test_a_budget_that_does_not_hold_both_goes_to_on_demand_at_once() -> None:
