@@ -51,8 +51,12 @@ def gang_placed(ones: Sequence[OneMachine]) -> Iterator[p.Place]:
     ranked = gang_machines.siblings(first.world, first.rental)
     of = {one.rental.id: one for one in ones}
     ones = [of[rental.id] for rental in ranked]
-    awaited = set.intersection(*({job.id for job in one.expected} for one in ones))
-    jobs = [job for job in first.expected if job.id in awaited and not first.waits_otherwise(job)]
+    awaited = [{job.id for job in one.expected} for one in ones]
+    jobs = [
+        job
+        for job in first.expected
+        if all(job.id in ids for ids in awaited) and not first.waits_otherwise(job)
+    ]
     machines = [(one.rental, free) for one in ones if (free := one.free()) is not None]
     if len(machines) == len(ones):
         for job, place in gang_machines.places(jobs, machines, seated, first.is_early):

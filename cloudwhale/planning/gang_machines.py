@@ -58,7 +58,8 @@ def places(
 
     Before its planned start none passes one that was to start earlier and has no room yet.
     """
-    left, is_behind = list(machines), False
+    left: list[tuple[Rental, Free]] = list(machines)
+    is_behind = False
     for job in jobs:
         if is_behind and is_early(job):
             continue
@@ -74,9 +75,8 @@ def places(
             Placement(node=members[0].node, devices=members[0].devices, others=tuple(members[1:])),
         )
         left = [
-            (rental, free.less(job.wants, place))
+            (rental, free if place is None else free.less(job.wants, place))
             for (rental, free), place in zip(left, found, strict=True)
-            if place is not None
         ]
 
 

@@ -37,7 +37,7 @@ def common(saves: Saves) -> tuple[Checkpoint, ...]:
         return ()
     first = savers[0]
     of_others = [_by_name(saves[rank]) for rank in savers[1:]]
-    lone = _by_name(saves[first]) if of_others else {}
+    lone = _by_name(saves[first])
     for one in sorted(saves[first], key=lambda each: (each.attempt, each.seq), reverse=True):
         key = (one.attempt, one.name)
         if not of_others:
