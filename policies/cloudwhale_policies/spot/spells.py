@@ -4,7 +4,8 @@ A spell survives to age a with probability (a0 / (a0 + a))^e · exp(-r a): the t
 (NSDI 2024) found, log-log slopes near -0.7, cut off by a rate that differs between zones. A *kind*
 of zone is a pair of such laws, for its spells with machines and without. Nobody knows a zone's
 kind: a belief holds weights over nine, moved by what is seen, and by less than that would say were
-it independent, since a zone's spells come in storms.
+it independent, since a zone's spells come in storms. Once days of a zone were seen, its own ends by
+age are believed instead: that costs less than weighing kinds, which hopes too much.
 """
 
 from bisect import bisect_right

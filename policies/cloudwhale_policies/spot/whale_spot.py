@@ -1,8 +1,9 @@
 """Ours for one zone: the choice that costs least over the kinds of zones that it may be.
 
 The programme's tables say what each choice costs were the zone of a kind; the belief weighs the
-kinds by what was seen, before the errand and in it. Whatever they say, a choice that could miss
-the deadline is not made (`safety`).
+kinds by what was seen, before the errand and in it, and is of one kind alone, the zone's own, once
+days of it were seen. Whatever they say, a choice that could miss the deadline is not made
+(`safety`).
 """
 
 from bisect import bisect_right
