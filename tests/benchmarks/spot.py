@@ -15,7 +15,7 @@ series with heavy tails are drawn.
     past          the part of the series before the start has been seen; cold: nothing has
     took          CPU seconds for a play, tables included
 
-Ours counts how often a zone's spells end, by their age, once two days of it were seen; before that
+Ours counts how often a zone's spells end, by their age, once four days of it were seen; before that
 it weighs nine kinds of zones. The usual that it mixes in, and the kinds, are three rounded laws for
 each sort of spell (`spells.ON`, `spells.OFF`), the same everywhere; among five such sets they came
 to most on the second record (2023).
