@@ -14,6 +14,7 @@ from shell import Shell, until
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FINAL = re.compile(r"final loss (\S+) after (\d+) steps")
+SAVED = {".npz", ".pt", ".ckpt"}
 LIMIT_S = 280  # a framework takes seconds to import, on a busy machine a minute
 
 
@@ -36,14 +37,24 @@ def needs(*modules: str) -> None:
             pytest.skip(f"{python} has no {module}")
 
 
+def has_saved(shell: Shell, job: str) -> bool:
+    """Say whether a job's first attempt has saved anything, published or not."""
+    attempt = f"nodes/*/attempts/{job}/1"
+    saved = [one for one in shell.home.glob(f"{attempt}/**/*") if one.suffix in SAVED]
+    trainers = shell.home.glob(f"{attempt}/checkpoints/checkpoint-*")
+    return bool(saved) or any(True for _ in trainers)
+
+
 def final(shell: Shell, name: str, words: tuple[str, ...], *, preempted: bool) -> tuple[str, str]:
     """Run a training to its end; preempt it once on the way if that is asked for."""
     text = (shell.folder / "examples" / f"{name}.yaml").read_text()
     text = re.sub(r"every: \w+", "every: 1s", text)
     file = shell.write(f"examples/{name}-{'cut' if preempted else 'whole'}.yaml", text)
+    before = len(shell.jobs())
     run = shell.start("run", "-y", "--new", file, "--", *words)
     if preempted:
-        until("a checkpoint", lambda: shell.jobs()[0].checkpoint is not None, LIMIT_S)
+        until("it to be queued", lambda: len(shell.jobs()) > before, LIMIT_S)
+        until("a save", lambda: has_saved(shell, shell.jobs()[0].id), LIMIT_S)
         job = shell.jobs()[0]
         assert shell("pause", job.id).code == 0
         until("it to stop", lambda: shell.jobs()[0].state == "paused", LIMIT_S)
@@ -61,14 +72,14 @@ def final(shell: Shell, name: str, words: tuple[str, ...], *, preempted: bool) -
 @pytest.mark.parametrize(
     ("name", "modules", "words"),
     [
-        ("train", ("numpy",), ("--steps", "900", "--save-every-s", "0.3", "--hidden", "64")),
-        ("torch_train", ("torch",), ("--steps", "3000", "--save-every-s", "0.5")),
+        ("train", ("numpy",), ("--steps", "2000", "--save-every-s", "0.3", "--hidden", "64")),
+        ("torch_train", ("torch",), ("--steps", "5000", "--save-every-s", "0.5")),
         (
             "trainer_train",
             ("torch", "transformers", "accelerate"),
-            ("--steps", "1500", "--save-steps", "100"),
+            ("--steps", "2500", "--save-steps", "100"),
         ),
-        ("lightning_train", ("torch", "lightning"), ("--steps", "2000", "--save-steps", "100")),
+        ("lightning_train", ("torch", "lightning"), ("--steps", "3000", "--save-steps", "100")),
     ],
 )
 def test_a_training_that_was_preempted_ends_with_the_loss_of_one_that_was_not(

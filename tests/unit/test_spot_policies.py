@@ -151,10 +151,10 @@ def test_a_belief_moves_to_the_law_that_made_the_spells() -> None:
 def test_what_was_seen_for_days_is_believed_of_the_zone_itself() -> None:
     belief = Belief(Laws(), TICK_S)
     usual = belief.kinds()
-    for at in range(280):
+    for at in range(570):
         belief.see(at * TICK_S, is_on=at % 12 > 1)
-    assert belief.kinds() is usual, "two days are not over"
-    for at in range(280, 1200):
+    assert belief.kinds() is usual, "four days are not over"
+    for at in range(570, 1200):
         belief.see(at * TICK_S, is_on=at % 12 > 1)
     ((on, off),) = belief.kinds()
     assert off[1] > 0.7, "spells without machines last two ticks"
@@ -166,7 +166,7 @@ def test_what_was_seen_for_days_is_believed_of_the_zone_itself() -> None:
 def test_what_was_never_seen_is_as_usual() -> None:
     belief = Belief(Laws(), TICK_S)
     usual = belief.kinds()
-    for at in range(300):
+    for at in range(600):
         belief.see(at * TICK_S, is_on=True)
     ((_, off),) = belief.kinds()
     means = [sum(kind[1][bracket] for kind in usual) / len(usual) for bracket in range(len(off))]

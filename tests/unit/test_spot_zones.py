@@ -69,6 +69,14 @@ def test_a_zone_that_was_not_seen_is_tried_and_then_the_next_best_taken() -> Non
     assert second is not None and second.market == "spot" and second.site != first.site
 
 
+def test_a_checkpoint_that_lies_where_no_zone_is_costs_its_egress_and_no_more() -> None:
+    errand = Errand(10 * HOUR, 15 * HOUR, 720.0, 300.0, {("home", "a"): 0.1, ("home", "b"): 50.0})
+    past = together(steady("a1", is_on=True), steady("b1", is_on=True))
+    player = WhaleZones().begin(errand, (A1, B1), past)
+    now = Standing(0.0, errand.work_s, 0.0, None, "home", (A1, B1), {"a1": True, "b1": True})
+    assert player.choose(now) == Use("a1", "spot")
+
+
 def test_tries_go_on_in_a_tick_until_all_zones_are_off() -> None:
     columns = {"a1": [False] * 180, "a2": [False] * 180, "b1": [True] * 180}
     errand = Errand(10 * HOUR, 15 * HOUR, 720.0, 300.0, {}, 7200.0)

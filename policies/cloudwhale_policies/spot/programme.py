@@ -28,7 +28,7 @@ MOST_STEPS = 600
 """To a deadline; more are gathered into longer ones."""
 MOST_CHANGEOVER = 4
 """Steps of a changeover, likewise."""
-KEPT = 4
+KEPT = 6
 """Shapes whose tables are kept: 15 MB a kind for 80 h in ticks of ten minutes."""
 GRAINS = ((8.0, 0.2), (20.0, 0.4), (48.0, 1.0), (96.0, 2.0), (float("inf"), 4.0))
 """Slack up to so many steps is told apart so finely; 0.2 makes the usual 0.2 h at 600 s exact."""

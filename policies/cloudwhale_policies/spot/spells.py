@@ -4,7 +4,8 @@ A spell survives to age a with probability (a0 / (a0 + a))^e · exp(-r a): the t
 (NSDI 2024) found, log-log slopes near -0.7, cut off by a rate that differs between zones. A *kind*
 of zone is a pair of such laws, for its spells with machines and without. Nobody knows a zone's
 kind: a belief holds weights over nine, moved by what is seen, and by less than that would say were
-it independent, since a zone's spells come in storms.
+it independent, since a zone's spells come in storms. Once days of a zone were seen, its own ends by
+age are believed instead: that costs less than weighing kinds, which hopes too much.
 """
 
 from bisect import bisect_right
@@ -54,6 +55,8 @@ DOUBT_TICKS = 30.0
 """So many ticks of the usual are mixed into what was seen of a zone in a bracket."""
 PORTION_S: Seconds = 2 * 86400.0
 """What is seen is learned from in such portions, so that errands of the same days share tables."""
+ENOUGH_PORTIONS = 2
+"""From so many on a zone is believed to be as its own spells were."""
 MOST = 0.95
 """No spell ends for sure."""
 ALL = np.ones(1, dtype=np.float32)
@@ -165,7 +168,8 @@ class Belief:
         self._ticks[was_on][bracket] += ticks
         self._ends[was_on][bracket] += has_ended
         before, self._seen = self._seen, self._seen + since_s
-        if int(self._seen / PORTION_S + 1e-9) > int(before / PORTION_S + 1e-9):
+        portions = int(self._seen / PORTION_S + 1e-9)
+        if portions >= ENOUGH_PORTIONS and portions > int(before / PORTION_S + 1e-9):
             self._own = ((self._ends_of(True), self._ends_of(False)),)
 
     def _ends_of(self, side: bool) -> Ends:

@@ -1,8 +1,9 @@
 """Ours for one zone: the choice that costs least over the kinds of zones that it may be.
 
 The programme's tables say what each choice costs were the zone of a kind; the belief weighs the
-kinds by what was seen, before the errand and in it. Whatever they say, a choice that could miss
-the deadline is not made (`safety`).
+kinds by what was seen, before the errand and in it, and is of one kind alone, the zone's own, once
+days of it were seen. Whatever they say, a choice that could miss the deadline is not made
+(`safety`).
 """
 
 from bisect import bisect_right
@@ -10,7 +11,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cloudwhale.model.units import Seconds
 from cloudwhale.spi.spot import Errand, Sight, Site, SpotPlayer, SpotPolicy, Standing, Use
 from cloudwhale_policies.spot import programme, safety
 from cloudwhale_policies.spot.programme import BRACKETS, Shape, Tables
@@ -37,15 +37,14 @@ class WhaleSpot:
         return _Player(errand, site, belief)
 
 
-def shape_of(errand: Errand, site: Site, kinds: tuple[Kind, ...], at_s: Seconds) -> Shape:
-    """Return what the tables of an errand depend on from a time on."""
+def shape_of(errand: Errand, site: Site, kinds: tuple[Kind, ...]) -> Shape:
+    """Return what the tables of an errand depend on: not how far it is, so others share them."""
     step_s = programme.step_of(errand.tick_s, errand.deadline_s, errand.changeover_s)
-    left_s = errand.deadline_s - at_s
-    slack_s = min(left_s, errand.deadline_s - errand.work_s)
+    slack_s = errand.deadline_s - errand.work_s
     share = site.spot_usd_h / site.on_demand_usd_h
     return Shape(
         step_s,
-        max(1, int(np.ceil(left_s / step_s - 1e-9))),
+        max(1, int(np.ceil(errand.deadline_s / step_s - 1e-9))),
         max(0.0, float(np.ceil(slack_s / step_s))),
         errand.changeover_s / step_s,
         round(share / ROUNDED_TO) * ROUNDED_TO,
@@ -68,7 +67,7 @@ class _Player:
         self._errand, self._belief = errand, belief
         self._site, self._here = site.name, site
         self._kinds: tuple[Kind, ...] = ()
-        self._tables = self._planned(0.0)
+        self._tables = self._planned()
         self._spot, self._on_demand = Use(site.name, "spot"), Use(site.name, "on-demand")
 
     def choose(self, now: Standing) -> Use | None:
@@ -77,7 +76,7 @@ class _Player:
         if is_on is not None:
             self._belief.see(now.at_s, is_on=is_on)
             if self._belief.kinds() is not self._kinds:
-                self._tables = self._planned(now.at_s)
+                self._tables = self._planned()
         has_spot = now.use == self._spot
         may_idle = safety.may_idle(self._errand, now)
         may_spot = is_on is not False and safety.may_use_spot(self._errand, now, stays=has_spot)
@@ -93,9 +92,9 @@ class _Player:
             return None
         return found[3]
 
-    def _planned(self, at_s: Seconds) -> Tables:
+    def _planned(self) -> Tables:
         self._kinds = self._belief.kinds()
-        return programme.solved(shape_of(self._errand, self._here, self._kinds, at_s))
+        return programme.solved(shape_of(self._errand, self._here, self._kinds))
 
 
 class _Look:
