@@ -1,6 +1,7 @@
 """What the spot machines that we had have taught about hazards; read once, then followed."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from cloudwhale.model.rental import Rental
 from cloudwhale.model.units import Instant, Seconds
@@ -34,8 +35,9 @@ class Lives:
         lives = self._known(now)
         for gone in sorted(self._open - rentals.keys()):
             # It was given back and paid for in one breath, so its end was never seen here.
-            if lives[gone].until is None:
-                lives[gone] = Life(lives[gone].pool, lives[gone].since, now, was_taken=False)
+            last = lives.get(gone)  # none: it was taken so long ago that it is forgotten
+            if last is not None and last.until is None:
+                lives[gone] = replace(last, until=now)
         found = {name: life_of(one) for name, one in rentals.items()}
         here = {name: life for name, life in found.items() if life is not None}
         lives |= here

@@ -34,7 +34,13 @@ def headline(event: e.OfJob | e.Noted, place: Placement | None) -> str | None:
         case e.Noted():
             return _NOTED.get(event.reason.code, "something is worth knowing")
         case _:
-            return _PLAIN.get(type(event))
+            return _plain(event)
+
+
+def _plain(event: e.OfJob) -> str | None:
+    if isinstance(event, e.Waits) and event.reason.code is Code.SWITCHES:
+        return "is to switch to on-demand"
+    return _PLAIN.get(type(event))
 
 
 def _saved(event: e.CheckpointSaved) -> str:

@@ -1,7 +1,7 @@
 """Spot in one zone under a deadline: the published rules, ours, and what nobody could beat.
 
     python tests/benchmarks/spot.py [--starts 60] [--fractions 0.6 0.7 0.8 0.9 0.95] [--seed 0]
-        [--others 12] [--quick] [--json] [--picture spot.png]
+        [--others 8] [--quick] [--json] [--picture spot.png]
 
 A job of 48 h with a changeover of 0.2 h starts at random in records of a zone's availability; its
 job fraction is its length over its deadline. On-demand costs 3.06 USD an hour, spot 0.918. The
@@ -230,7 +230,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--starts", type=int, default=60, help="a series and job fraction")
-    parser.add_argument("--others", type=int, default=12, help="the same for the other records")
+    parser.add_argument("--others", type=int, default=8, help="the same for the other records")
     parser.add_argument("--fractions", type=float, nargs="+", default=FRACTIONS)
     parser.add_argument("--seed", type=int, default=0, help="of the starts")
     parser.add_argument("--quick", action="store_true", help="without the second record")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from spot_trace import FILE_2023, TICK_2023_S, folder
 
-from cloudwhale.simulation.spotting import Record
+from cloudwhale.simulation.spotting import Flags, Record
 from cloudwhale.spi.spot import Errand, Site
 
 PRICES_2023, EGRESS = "spot_v100_aws_2023_price.csv.gz", "aws_egress_usd_per_gb.csv"
@@ -93,7 +93,7 @@ def drawn(seed: int, regions: int = 3, zones: int = 2, ticks: int = 6000) -> Zon
     A zone is on when its region and itself are: half of what takes machines takes them from all.
     """
     dice = np.random.default_rng(seed)
-    flags, names, where, prices = [], [], [], []
+    flags, names, where, prices = list[Flags](), list[str](), list[str](), list[float]()
     for region in range(regions):
         shared = _spells(dice, ticks, share=0.9)
         for zone in range(zones):
@@ -110,7 +110,7 @@ def drawn(seed: int, regions: int = 3, zones: int = 2, ticks: int = 6000) -> Zon
     return Zones(f"drawn, {regions} x {zones} zones, seed {seed}", record, 195.0, egress)
 
 
-def _spells(dice: np.random.Generator, ticks: int, share: float) -> np.ndarray:
+def _spells(dice: np.random.Generator, ticks: int, share: float) -> Flags:
     """Return flags in spells whose lengths are Pareto, cut at a day and a half, so often on."""
     lengths = np.minimum(700, 2 + dice.pareto(0.8, size=2 * ticks) * 4).astype(int)
     stretch = np.where(np.arange(len(lengths)) % 2 == 0, share, 1.0 - share) * 2.0

@@ -15,6 +15,7 @@ from cloudwhale.model.units import Instant, MicroUsd
 from cloudwhale.planning.hazards import (
     BURST_HALF_LIFE_S,
     BURST_PER_H,
+    FORGOTTEN_S,
     HOUR_S,
     SLOW_HALF_LIFE_S,
     Hazards,
@@ -124,6 +125,14 @@ def test_a_controller_that_starts_knows_what_the_one_before_has_seen() -> None:
     followed.hazards({"m": taken.but(state=RentalState.LOST)}, 650.0)
     assert followed.hazards({}, 700.0).per_h(spot()) == after
     assert after is not None and after > 0.5
+
+
+def test_one_that_could_not_be_given_back_for_months_is_forgotten_before_it_goes() -> None:
+    lives = Lives(list)
+    stuck = rental("m", interrupted_at=500.0, state=RentalState.NEEDS_ATTENTION)
+    lives.hazards({"m": stuck}, 600.0)
+    assert not lives.hazards({"m": stuck}, 600.0 + 2 * FORGOTTEN_S).pools
+    assert not lives.hazards({}, 700.0 + 2 * FORGOTTEN_S).pools
 
 
 def test_while_nothing_happens_the_same_is_told_and_a_little_later_what_has_faded() -> None:

@@ -144,6 +144,19 @@ def test_a_late_checkpoint_is_told() -> None:
     assert telling.reason == why
 
 
+def test_a_switch_is_told_of_one_that_runs_and_a_deadline_that_has_passed() -> None:
+    why = Reason(code=Code.SWITCHES, says="its deadline needs on-demand")
+    late = Reason(code=Code.DEADLINE_MISSED, says="its deadline passed 5 s ago")
+    events = told(
+        e.Waits(at=1.0, job=JOB.id, reason=why),
+        e.StopWished(at=2.0, job=JOB.id, attempt=1, wish="give-way", reason=why),
+        e.DeadlineMissed(at=3.0, job=JOB.id, reason=late),
+    )
+    heads = [telling.headline for telling in story(JOB, events, []).tellings]
+    assert heads[0] == "is to switch to on-demand"
+    assert heads[-1] == "is not done by its deadline"
+
+
 def test_another_code_is_told_apart() -> None:
     other = Reason(code=Code.BACKOFF, says="waits 30 s")
     events = told(

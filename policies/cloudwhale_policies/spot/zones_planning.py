@@ -73,7 +73,8 @@ class Plan:
 def planned(errand: Errand, seen: Seen, now: Standing) -> Plan:
     """Return a plan for what is left of an errand; takes tenths of a CPU second."""
     there = {region: _of(now.sites, region) for region in {site.region for site in now.sites}}
-    regions = tuple(sorted({*there, *([now.region] if now.region else [])}))
+    named: set[str] = {*there, now.region} - {""}
+    regions = tuple(sorted(named))
     lives = learned(seen.zones, [site.name for site in now.sites], now.at_s)
     zones = {site: Chain(life) for site, life in lives.items()}
     together = learned(seen.regions, sorted(there), now.at_s)
