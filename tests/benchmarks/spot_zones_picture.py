@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 from seeds_picture import INK, OTHERS, OURS
@@ -25,6 +26,8 @@ def draw(cells: Sequence[Cell], file: Path) -> None:
         {"text.color": INK, "axes.labelcolor": INK, "xtick.color": INK, "ytick.color": INK}
     )
     titles = list(dict.fromkeys(cell.setting for cell in cells))
+    figure: Any
+    axes: Any
     figure, axes = pyplot.subplots(
         1, len(titles), figsize=(3.2 * len(titles), 3), sharey=True, squeeze=False
     )
