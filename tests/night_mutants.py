@@ -13,11 +13,10 @@ from night_values import drawn
 from cloudwhale.agent import duty as duties
 from cloudwhale.agent import seen
 from cloudwhale.agent.state import AgentState
-from cloudwhale.control import executor, hired, orders, reports
-from cloudwhale.control.controller import Controller
+from cloudwhale.control import executor, hired, orders
 from cloudwhale.control.watcher import Watcher
 from cloudwhale.mailbox.documents import StartOrder
-from cloudwhale.model.job import HOLDS_A_PLACE, Checkpoint, Job
+from cloudwhale.model.job import Checkpoint, Job
 from cloudwhale.model.node import Node
 from cloudwhale.model.plan import Settle
 from cloudwhale.model.rental import Rental, RentalState
@@ -131,16 +130,6 @@ class _Oldest:
         return START_ORDER(job, *args, **fields)
 
 
-def _forgets_unsaved(self: Controller) -> None:
-    events, self._unsaved = self._unsaved, []
-    if events:
-        self._store.append(events, epoch=self.epoch)
-
-
-def _any_attempt(job: Job, node: str, attempt: int) -> bool:
-    return job.state in HOLDS_A_PLACE
-
-
 def _by_own_clock(machine: Machine, now: Instant) -> Instant:
     return now
 
@@ -160,18 +149,12 @@ MUTANTS: dict[str, tuple[Mutant, Callable[[], tuple[Bend, ...]]]] = {
     "restores-the-oldest": (
         Mutant("restores-the-oldest"), lambda: ((executor, "start_order", _Oldest()),)
     ),
-    "reads-before-it-stores": (
-        Mutant("reads-before-it-stores"), lambda: ((Controller, "_save", _forgets_unsaved),)
-    ),
     "is-impatient": (
         Mutant("is-impatient"),
         lambda: (
             (Patience, "lost_after_s", lambda self, node: 90.0),
             (Patience, "out_after_s", lambda self, node: 120.0),
         ),
-    ),
-    "believes-old-attempts": (
-        Mutant("believes-old-attempts"), lambda: ((reports, "_is_current", _any_attempt),)
     ),
     "judges-before-it-reads": (
         Mutant("judges-before-it-reads"),

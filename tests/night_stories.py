@@ -34,6 +34,13 @@ def shrunk(night: Night, rule: str, mutant: Mutant = NONE, tries: int = TRIES) -
     def of_troubles(some: Sequence[Any]) -> Night:
         return replace(night, troubles=tuple(some))
 
+    wrong = play(night, mutant).violation
+    if wrong is not None:  # what was to come later has nothing to do with it
+        early = replace(
+            night, troubles=tuple(one for one in night.troubles if one.at <= wrong.at),
+            jobs=tuple(job for job in night.jobs if job.at <= wrong.at),
+        )  # fmt: skip
+        night = early if breaks(early) else night
     night = of_troubles(_fewer(night.troubles, lambda some: breaks(of_troubles(some))))
 
     def of_jobs(some: Sequence[Any]) -> Night:

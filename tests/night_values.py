@@ -239,12 +239,13 @@ def _troubles(dice: random.Random) -> list[Trouble]:
 
 def _shelves(dice: random.Random) -> list[NightShelf]:
     """Return spot in three zones with other notices, on-demand, and sometimes larger ones."""
-    is_said = dice.random() < 0.15
+    is_said, boot_s = dice.random() < 0.15, round(dice.uniform(40.0, 150.0), 1)
     found = [_spot(dice, 1, zone, is_said=is_said) for zone in ZONES]
     found.append(_full(dice, 1, "a"))
     if dice.random() < 0.5:
         found += [_spot(dice, 4, dice.choice(tuple(ZONES)), is_said=is_said), _full(dice, 4, "b")]
-    return found
+    # Of one kind they boot alike: what a round works out for one holds for all.
+    return [replace(one, boot_s=boot_s) for one in found]
 
 
 ZONES = {"a": 120.0, "b": 30.0, "c": 0.0}
@@ -275,8 +276,11 @@ def _full(dice: random.Random, gpus: int, zone: str) -> NightShelf:
 
 def _jobs(dice: random.Random) -> list[NightJob]:
     found: list[NightJob] = []
+    publishes_s, has_deadlines = dice.choice((20.0, 60.0, 240.0)), dice.random() < 0.35
     for number in range(dice.randint(*JOBS)):
-        one = _job(dice, number)
+        one = replace(_job(dice, number), publish_every_s=publishes_s)
+        if not has_deadlines:
+            one = replace(one, deadline_s=None)
         if found and dice.random() < 0.06:
             before = dice.choice(found)
             if before.run == one.run and before.exit_code == 0:
@@ -317,7 +321,7 @@ def _job(dice: random.Random, number: int) -> NightJob:
         priority=dice.choice((20, 50, 50, 50, 80)),
         market=market,
         deadline_s=round(work_s * dice.uniform(1.3, 8.0) + 300, 1)
-        if dice.random() < 0.06
+        if dice.random() < 0.12
         else None,
         budget_usd=round(_log(dice, 0.2, 4.0), 2) if dice.random() < 0.1 else None,
         wait_max_s=round(dice.uniform(0.0, 1200.0), 1) if dice.random() < 0.2 else None,
