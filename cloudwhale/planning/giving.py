@@ -90,29 +90,15 @@ def matched(
     soon = frozenset(job.id for job in seeking)
     rules, line = policies.rules, _line(world, ready, seeking, policies, quotes)
     before, whole, room, said = line.before, line.whole, line.room, line.said
-    reserved, kept = dict(line.reserved), None
     keeps_room = rules.reserve and bool(line.old.at_last or not said.is_planned)
-    if keeps_room:
-        first = _but(soon, chain.from_iterable(said.classes))
-        kept = kept_for(first, line.old.at_last, before, whole, reserved)
+    kept = _room_kept(line, soon) if keeps_room else None
+    reserved = dict(line.reserved)
     if kept is not None:
-        keeps = kept.reservation
-        if line.displaces:
-            keeps = beside(keeps, room, before, whole, reserved)
-        reserved[keeps.node] = keeps
-    given = Packing(
-        now=world.now, free=before.free, running=before.running, score=policies.score,
-        durations=before.durations, weights=rules.weights, reserved=reserved, there=said.there,
-        strict=line.strict,
-    )  # fmt: skip
-    classes = said.classes
-    if soon and line.strict:  # nobody stands behind who has not lost its place yet
-        classes = [tuple(_but(soon, some)) for some in classes]
-    packed = pack(classes, given)
+        reserved |= _with_kept(kept, line)
+    packed = _without(soon, _packed(world.now, line, soon, reserved, policies))
     after = before
     if line.holds_pay or rules.preempt:
         after = before.with_places(packed.places)
-    packed = _without(soon, packed)
     held: tuple[Hold, ...] = ()
     if line.holds_pay:
         held = holds(_may_wait(packed, room), _ahead(said.classes, packed), after, whole, reserved)
@@ -135,6 +121,38 @@ def matched(
         leaving=said.leaving,
         waits=tuple(one for one in said.waits if one[0].id not in soon),
     )  # fmt: skip
+
+
+def _room_kept(line: _Line, soon: Collection[str]) -> Kept | None:
+    """Return the room that is kept for the first who fits nowhere now."""
+    first = _but(soon, chain.from_iterable(line.said.classes))
+    return kept_for(first, line.old.at_last, line.before, line.whole, dict(line.reserved))
+
+
+def _with_kept(kept: Kept, line: _Line) -> dict[str, Reservation]:
+    keeps = kept.reservation
+    if line.displaces:
+        keeps = beside(keeps, line.room, line.before, line.whole, dict(line.reserved))
+    return {keeps.node: keeps}
+
+
+def _packed(
+    now: Instant,
+    line: _Line,
+    soon: Collection[str],
+    reserved: Mapping[str, Reservation],
+    policies: Policies,
+) -> Packed:
+    """Give places to all in line, those who seek a next one included: their room is theirs."""
+    before, classes = line.before, line.said.classes
+    given = Packing(
+        now=now, free=before.free, running=before.running, score=policies.score,
+        durations=before.durations, weights=policies.rules.weights, reserved=reserved,
+        there=line.said.there, strict=line.strict,
+    )  # fmt: skip
+    if soon and line.strict:  # nobody stands behind who has not lost its place yet
+        classes = [tuple(_but(soon, some)) for some in classes]
+    return pack(classes, given)
 
 
 def _but(left_out: Collection[str], jobs: Iterable[Job]) -> Iterator[Job]:
