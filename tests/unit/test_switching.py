@@ -1,107 +1,42 @@
-"""Who switches to on-demand for its deadline: when, onto what, with which money, and checks."""
+"""Who switches to on-demand for its deadline: when, onto what, with which money."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
-from clouding import RENTING, an_offer
-from makers import a_device, a_job, a_node, a_world, placed, wants
+from clouding import an_offer
+from makers import a_device, a_job, a_node, placed, wants
+from switching_world import (
+    CHANGES,
+    FIRM,
+    HOUR,
+    IS_READY,
+    NEXT,
+    NOW,
+    ON_ITS_WAY,
+    ON_SPOT,
+    SPOT,
+    THERE,
+    a_rental,
+    checked,
+    rents,
+    runs,
+    seen,
+    waits,
+    world,
+)
 
 from cloudwhale.model import plan as p
 from cloudwhale.model.job import (
-    Checkpoint,
-    CheckpointRule,
     GpuRequest,
     Job,
     JobState,
     RetryRule,
     Wish,
 )
-from cloudwhale.model.node import NodeState
 from cloudwhale.model.reason import Code, Reason
-from cloudwhale.model.rental import Lease, Rental, RentalState
-from cloudwhale.model.units import MicroUsd, micro_usd, usd
-from cloudwhale.model.world import Account, Sighting, World
-from cloudwhale.planning import checker, checker_deadlines
-from cloudwhale.planning.durations import Durations
-from cloudwhale.planning.planner import plan
-from cloudwhale.planning.switching import Switches, switches_of
-
-HOUR = 3600.0
-NOW = 10 * HOUR
-RULES = RENTING.rules
-RULE = CheckpointRule(every_s=600.0, grace_s=30.0)
-FIRM = an_offer("firm", boot_s=120.0)
-SPOT = an_offer(
-    "spot", market="spot", price_usd_h=micro_usd("1.2"), boot_s=90.0, hazard_per_h=0.05,
-    notice_s=120.0,
-)  # fmt: skip
-LEASE = Lease(number=1, watched_until=NOW + 900, away_until=NOW + 9e4, stop_at=NOW + 9e4 + 120)
-CHANGES = 30.0 + 120.0 + 60.0
-"""Tick, boot and restore; who runs on spot is out within the notice of 120 s."""
-THERE = "rent-0-1"
-NEXT = "rent-0-2"
-
-
-def a_rental(name: str = THERE, offer: Any = SPOT, **of: Any) -> Rental:
-    base: dict[str, Any] = {
-        "id": name, "node": name, "payer": "run-1", "offer": offer.id, "lease": LEASE,
-        "reserved": micro_usd(5), "taken": offer, "jobs": {"j": "default"},
-        "state": RentalState.READY, "machine": f"m-{name}", "requested_at": 0.0, "told": LEASE,
-    }  # fmt: skip
-    return Rental(**{**base, **of})
-
-
-def waits(deadline: float, **of: Any) -> Job:
-    """Make a job of two hours that waits."""
-    base = {"resources": wants(cpu=4), "duration_s": 2 * HOUR, "checkpoint": RULE}
-    return a_job("j", **{**base, "deadline": deadline, **of}).but(submitted_at=NOW - 60)
-
-
-def runs(deadline: float, saved_s: float = HOUR, **of: Any) -> Job:
-    """Make it run on spot, half of it saved by now, and half an hour of work since."""
-    began = NOW - saved_s - HOUR / 2
-    saved = Checkpoint(
-        attempt=1, seq=1, name="c-1", size_bytes=0, saved_at=NOW - HOUR / 2, manifest="m"
-    )
-    job = placed(waits(deadline, **of), THERE)
-    return job.but(state=JobState.RUNNING, order_posted=True, started_at=began, checkpoint=saved)
-
-
-def world(*jobs: Job, rentals: tuple[Rental, ...] = (), limit: int = 100, **of: Any) -> World:
-    nodes = [a_node(cpu=1.0)]
-    for rental in rentals:
-        machine = a_node(rental.id, cpu=8.0, memory_gib=32.0, owned=False, provider="cloud")
-        ready = rental.state is RentalState.READY
-        nodes.append(machine.but(state=NodeState.READY if ready else NodeState.EXPECTED))
-    taken = MicroUsd(sum(one.reserved for one in rentals))
-    base: dict[str, Any] = {
-        "now": NOW, "rentals": {one.id: one for one in rentals}, "offers": (FIRM, SPOT),
-        "accounts": {"run-1": Account(payer="run-1", limit=micro_usd(limit), reserved=taken)},
-        "sightings": {node.id: Sighting(node=node.id, heard_at=NOW) for node in nodes},
-    }  # fmt: skip
-    return a_world(list(jobs), nodes, **{**base, **of})
-
-
-def seen(of: World) -> Switches:
-    return switches_of(of, Durations({}))
-
-
-def checked(of: World) -> p.Plan:
-    made = plan(of, RENTING)
-    assert checker.check(made, of, RULES) == ()
-    return made
-
-
-def rents(made: p.Plan) -> list[tuple[str, tuple[str, ...]]]:
-    return [
-        (step.rental.offer, step.rental.moves) for step in made.steps if isinstance(step, p.Rent)
-    ]
-
-
-ON_SPOT = (a_rental(),)
-ON_ITS_WAY = a_rental(NEXT, FIRM, state=RentalState.BOOTING, moves=("j",))
-IS_READY = ON_ITS_WAY.but(state=RentalState.READY)
+from cloudwhale.model.rental import RentalState
+from cloudwhale.model.units import micro_usd, usd
+from cloudwhale.model.world import Account
 
 # -- when ------------------------------------------------------------------------------------
 
@@ -354,86 +289,3 @@ def test_a_deadline_to_come_is_looked_at_when_it_comes() -> None:
     job = runs(NOW + 30.0)
     again = checked(world(job, rentals=ON_SPOT)).look_again_at
     assert again is not None and again <= NOW + 30.0
-
-
-# -- the checker -----------------------------------------------------------------------------
-
-
-def a_plan(*steps: p.Step, again: float | None = None) -> p.Plan:
-    return p.Plan(version=1, steps=steps, look_again_at=again)
-
-
-def stop(job: str = "j") -> p.AskToStop:
-    why = Reason(code=Code.SWITCHES, says="stops to go on elsewhere")
-    return p.AskToStop(job=job, attempt=1, wish="give-way", reason=why)
-
-
-def rent(offer: Any = FIRM, moves: tuple[str, ...] = ("j",), **of: Any) -> p.Rent:
-    why = Reason(code=Code.SWITCHES, says="its deadline")
-    rental = a_rental("rent-9-1", offer, state=RentalState.RESERVED, moves=moves, **of)
-    return p.Rent(rental=rental, reason=why)
-
-
-LATE = runs(NOW + HOUR + CHANGES + 110.0)
-TIGHT = waits(NOW + 2 * HOUR + CHANGES - 10.0)
-LOST = LATE.but(state=JobState.RECOVERING)
-CALM = world(runs(NOW + 4 * HOUR), rentals=ON_SPOT)
-MOVES = world(LATE, rentals=(*ON_SPOT, IS_READY))
-FAULTS: list[tuple[str, World, p.Plan]] = [
-    ("last-safe-moment", world(LATE, rentals=ON_SPOT), a_plan()),
-    ("last-safe-moment", world(LATE, rentals=ON_SPOT), a_plan(again=NOW + 1.0)),
-    ("last-safe-moment", world(LATE, rentals=ON_SPOT), a_plan(rent(SPOT))),
-    ("last-safe-moment", world(TIGHT), a_plan()),
-    ("last-safe-moment", world(LOST, rentals=ON_SPOT), a_plan()),
-    ("last-safe-moment", CALM, a_plan()),
-    ("last-safe-moment", CALM, a_plan(again=NOW + 3.5 * HOUR)),
-    ("moved-for-a-deadline", MOVES, a_plan(stop(), stop())),
-    ("moved-for-a-deadline", world(LATE, rentals=ON_SPOT), a_plan(stop())),
-    ("moved-for-a-deadline", world(LATE, rentals=(*ON_SPOT, ON_ITS_WAY)), a_plan(stop())),
-    ("moved-for-a-deadline", world(LATE.but(wish=Wish.GIVE_WAY), rentals=(*ON_SPOT, IS_READY)),
-     a_plan(stop())),
-    ("moved-for-a-deadline", world(LOST, rentals=(*ON_SPOT, IS_READY)), a_plan(stop())),
-    ("moved-for-a-deadline", world(LATE.but(spec=LATE.spec.but(deadline=None)),
-     rentals=(*ON_SPOT, IS_READY)), a_plan(stop())),
-    ("moved-for-a-deadline", world(placed(waits(NOW + 3 * HOUR), "host").but(
-        state=JobState.RUNNING), rentals=(IS_READY,)), a_plan(stop())),
-    ("moves-are-due", CALM, a_plan(rent(SPOT))),
-    ("moves-are-due", CALM, a_plan(rent(jobs={"k": "default"}))),
-    ("moves-are-due", world(LATE.but(spec=LATE.spec.but(deadline=None)), rentals=ON_SPOT),
-     a_plan(rent())),
-    ("moves-are-due", world(runs(NOW - 1.0), rentals=ON_SPOT), a_plan(rent())),
-    ("moves-are-due", CALM, a_plan(rent(moves=("nobody",)))),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("rule", "of", "made"), FAULTS, ids=[f"{rule}-{n}" for n, (rule, *_) in enumerate(FAULTS)]
-)
-def test_a_planted_fault_is_found(rule: str, of: World, made: p.Plan) -> None:
-    assert rule in {fault.rule for fault in checker.check(made, of, RULES)}
-
-
-def test_every_rule_has_five_planted_faults() -> None:
-    rules = {rule.__name__.replace("_", "-") for rule in checker_deadlines.RULES}
-    planted = [rule for rule, *_ in FAULTS]
-    assert rules == set(planted) and min(planted.count(rule) for rule in rules) >= 5
-
-
-@pytest.mark.parametrize(
-    ("why", "of"),
-    [
-        ("there is no money", world(LATE, rentals=ON_SPOT, limit=6)),
-        ("nothing would be in time", world(runs(NOW + HOUR), rentals=ON_SPOT)),
-        ("it is safe already", world(LATE, rentals=(*ON_SPOT, ON_ITS_WAY))),
-        ("nothing is offered", world(LATE, rentals=ON_SPOT, offers=(SPOT,))),
-        ("none can be had", world(LATE, rentals=ON_SPOT, offers=(FIRM.but(capacity=0), SPOT))),
-        ("its quota is used up", world(LATE, rentals=ON_SPOT, offers=(
-            FIRM.but(quota="q", quota_units=4.0, quota_left=2.0), SPOT))),
-        ("the soft line is passed", world(LATE, rentals=(a_rental(reserved=micro_usd(95)),))),
-        ("nobody knows its length", world(LATE.but(spec=LATE.spec.but(duration_s=None)),
-         rentals=ON_SPOT)),
-    ],
-)  # fmt: skip
-def test_no_fault_is_found_where(why: str, of: World) -> None:
-    found = [rule(a_plan(), of, RULES) for rule in checker_deadlines.RULES]
-    assert [fault for some in found for fault in some] == [], why
