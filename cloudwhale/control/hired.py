@@ -59,6 +59,8 @@ class Hired:
         """
         self._has_heard_out = has_heard_out
         self._talked = {node.id for node in world.nodes.values() if node.agent}
+        self._lost: set[tuple[str, int]] = set()
+        """Attempts that are told to be lost: a gang may lose several machines in one breath."""
         self._rentals = dict(world.rentals)
         self._jobs = world.jobs if jobs is None else jobs
         self._nodes = frozenset(world.nodes)
@@ -201,6 +203,9 @@ class Hired:
         yield e.NodeDrained(at=now, node=rental.node)
         reason = Reason(code=Code.TAKEN_AWAY, says=says, change=GOES_ON)
         for job in _live_on(rental.node, self._jobs.values()):
+            if (job.id, job.attempt) in self._lost:
+                continue
+            self._lost.add((job.id, job.attempt))
             if not is_heard and job.wish is None:
                 yield e.StopWished(
                     at=now, job=job.id, attempt=job.attempt, wish="give-way", reason=reason

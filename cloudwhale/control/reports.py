@@ -228,7 +228,9 @@ class Reading:
             case d.OrderRefused(code=Code.STALE_FENCE):
                 # Posted again, by a controller that rose above it.
                 yield self._unconfirmed(job, node)
-            case d.Remark() | d.OrderRefused() if report.code is not Code.START_FAILED:
+            case d.OrderRefused() if report.code is not Code.START_FAILED:
+                yield self._noted(job.id, report.code, report.says)
+            case d.Remark():
                 yield self._noted(job.id, report.code, report.says)
             case _ if job.ranks and job.placement is not None:
                 rank = job.placement.rank_on(node) or 0

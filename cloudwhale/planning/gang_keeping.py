@@ -1,6 +1,6 @@
 """What a round does with all machines of a gang together: place it, and ask it once to stop."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Protocol
 
 from cloudwhale.model import plan as p
@@ -43,8 +43,22 @@ def once_each(steps: Iterable[p.Step]) -> Iterator[p.Step]:
             yield step
 
 
-def gang_placed(ones: Sequence[OneMachine]) -> Iterator[p.Place]:
-    """Place gangs on their machines, once all of these are there."""
+def gangs_placed(
+    gangs: Iterable[Sequence[OneMachine]], placed: Collection[str]
+) -> Iterator[p.Place]:
+    """Place gangs on their machines, once all of these are there; `placed`: who has a place.
+
+    Who has machines twice, as some were silent for long and are there again, goes to the first.
+    """
+    seen = set(placed)
+    for ones in gangs:
+        for step in _gang_placed(ones):
+            if step.job not in seen:
+                seen.add(step.job)
+                yield step
+
+
+def _gang_placed(ones: Sequence[OneMachine]) -> Iterator[p.Place]:
     first = ones[0]
     if not gang_machines.is_ready(first.world, first.rental):
         return

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
 
 from cloudwhale.model import plan as p
 from cloudwhale.model.job import Job, JobState, Placement
@@ -14,7 +13,7 @@ from cloudwhale.model.world import World
 from cloudwhale.planning import booting, gang_machines, projects
 from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.fit import fit
-from cloudwhale.planning.gang_keeping import gang_placed, once_each
+from cloudwhale.planning.gang_keeping import gangs_placed, once_each
 from cloudwhale.planning.homing import goes_home
 from cloudwhale.planning.inventory import Free, free_capacity
 from cloudwhale.planning.keeps import Kept as Kept
@@ -67,7 +66,7 @@ def keeping(world: World, durations: Durations, without: Collection[str] = ()) -
         look_again_at = earliest(look_again_at, one.look_again_at)
         if rental.gang:
             gangs.setdefault(rental.gang, []).append(one)
-    steps = [*once_each(steps), *chain.from_iterable(map(gang_placed, gangs.values()))]
+    steps = [*once_each(steps), *gangs_placed(gangs.values(), placed)]
     returned = {step.rental.id for step in steps if isinstance(step, p.Return)}
     told = telling(world.rentals, world.now, returned)
     steps += told.steps

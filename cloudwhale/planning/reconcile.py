@@ -210,11 +210,13 @@ def _gang_recovering(job: Job, world: World, patience: Patience) -> Iterator[p.S
     lost_s: list[Seconds] = []
     is_out = True
     for name, rank in zip(job.placement.nodes if job.placement else (), job.ranks, strict=False):
+        if rank.end is not None:
+            continue
         node = world.nodes.get(name)
         silent_s = None if node is None else _silence_s(node, world)
-        if rank.end is not None or node is None or silent_s is None:
-            continue
-        if silent_s >= patience.out_after_s(node) or _is_gone(node, world):
+        if node is None or silent_s is None:
+            is_out = False  # nobody knows
+        elif silent_s >= patience.out_after_s(node) or _is_gone(node, world):
             lost_s.append(silent_s)
         else:
             is_out = False
