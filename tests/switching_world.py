@@ -62,7 +62,7 @@ def runs(deadline: float, saved_s: float = HOUR, **of: Any) -> Job:
     return job.but(state=JobState.RUNNING, order_posted=True, started_at=began, checkpoint=saved)
 
 
-def world(*jobs: Job, rentals: tuple[Rental, ...] = (), limit: int = 100, **of: Any) -> World:
+def world(*jobs: Job, rentals: tuple[Rental, ...] = (), limit: float = 100, **of: Any) -> World:
     nodes = [a_node(cpu=1.0)]
     for rental in rentals:
         machine = a_node(rental.id, cpu=8.0, memory_gib=32.0, owned=False, provider="cloud")
@@ -71,7 +71,7 @@ def world(*jobs: Job, rentals: tuple[Rental, ...] = (), limit: int = 100, **of: 
     taken = MicroUsd(sum(one.reserved for one in rentals))
     base: dict[str, Any] = {
         "now": NOW, "rentals": {one.id: one for one in rentals}, "offers": (FIRM, SPOT),
-        "accounts": {"run-1": Account(payer="run-1", limit=micro_usd(limit), reserved=taken)},
+        "accounts": {"run-1": Account(payer="run-1", limit=micro_usd(str(limit)), reserved=taken)},
         "sightings": {node.id: Sighting(node=node.id, heard_at=NOW) for node in nodes},
     }  # fmt: skip
     return a_world(list(jobs), nodes, **{**base, **of})

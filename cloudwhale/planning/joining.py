@@ -61,7 +61,9 @@ def joins(
         there, runs_s = best[2], best[3]
         ends_at = late_until(world.now, runs_s, landing_s([job]))
         beside = _set_aside(job, there, runs_s, world)
-        keep = stock.keeps.get(job.id, NOTHING) if there.offer.market == "spot" else NOTHING
+        keep = NOTHING
+        if there.offer.market == "spot" and job.id not in stock.promised:
+            keep = stock.keeps.get(job.id, NOTHING)
         if purses.pays(there, ends_at, beside, keep):
             there.rental = there.rental.but(late_until=max(ends_at, there.rental.late_until))
             longer_s = _longer_s(job, there, runs_s, world)

@@ -8,6 +8,7 @@ budget which is set in mid-month knows what is spent.
 from datetime import UTC, datetime, timedelta
 
 from cloudwhale.model.budget import Budget
+from cloudwhale.model.job import Job
 from cloudwhale.model.units import Instant
 from cloudwhale.model.world import Account, World
 
@@ -50,6 +51,13 @@ def bounded(account: Account, budget: Budget | None) -> Account:
     if budget is None or budget.month is None:
         return account.but(limit=None)
     return account.but(limit=budget.month, soft=budget.soft_share)
+
+
+def payers_of(job: Job, world: World) -> tuple[str, ...]:
+    """Return who pays for a job now: its run, and its project where that has a budget."""
+    if job.spec.project not in world.budgets:
+        return (job.run,)
+    return (job.run, account_name(job.spec.project, month_of(world.now)))
 
 
 def account_in(world: World, payer: str) -> Account:

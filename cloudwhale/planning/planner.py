@@ -124,7 +124,7 @@ def _supplied(paid: World, queue: Queue, policies: Policies, known: _Known) -> _
     stock = _stock(paid, policies, (*ready, *seeking, *switches.due), durations)
     quoted: Mapping[str, Quote] = {}
     if stock is not None:
-        stock = stock.keeping(switches.keeps, switches.due)
+        stock = stock.keeping(switches.keeps, switches.due, switches.promised)
         quoted = quotes(paid, (*ready, *seeking), durations, stock)
     # Whoever still holds a place is asked about only where it could be rented for.
     seeking = tuple(job for job in seeking if job.id in quoted)

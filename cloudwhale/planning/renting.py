@@ -1,6 +1,7 @@
 """What each job could be rented for, and who lacks the money for it."""
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 
 from cloudwhale.model.job import Job, Placement
 from cloudwhale.model.node import NodeState
@@ -17,11 +18,12 @@ from cloudwhale.planning.leasing import (
     bounded,
     finishing,
     held_for,
+    pledges,
     tail,
     worst_case,
 )
 from cloudwhale.planning.needs import spec_of
-from cloudwhale.planning.payers import account_name, month_of, project_and_month
+from cloudwhale.planning.payers import account_name, month_of, payers_of, project_and_month
 from cloudwhale.planning.stock import Option, Stock
 from cloudwhale.spi.waiting import Quote
 
@@ -30,11 +32,17 @@ class Till:
     """Says whether a lease is admitted; what finishing started work costs is worked out once."""
 
     def __init__(
-        self, world: World, durations: Durations, keeps: Mapping[str, MicroUsd] | None = None
+        self,
+        world: World,
+        durations: Durations,
+        keeps: Mapping[str, MicroUsd] | None = None,
+        promised: Collection[str] = (),
     ) -> None:
+        """`promised`: ids of those whose part of `keeps` is in no account of the world any more."""
         self.world, self.durations = world, durations
         self._keeps = keeps or {}
         """By job: what is kept beside a spot machine of its."""
+        self._promised = promised
         self._forecasts: dict[str, MicroUsd] = {}
         self._of_projects: projects.Amounts | None = None
         self._month = month_of(world.now)
@@ -68,15 +76,33 @@ class Till:
         forecast = MicroUsd(self.forecast(job.run) + late)
         theirs = account_name(job.spec.project, self._month)
         started = {theirs: MicroUsd(self.forecast(theirs) + late)}
+        accounts = self.world.accounts if account is None else {job.run: account}
+        world = self.given_back([job], {**self.world.accounts, **accounts})
         return (
             bounded(job, MicroUsd(worst + late), held_for(self.world, job))
-            or admitted(account, job.run, worst, forecast, anew=True)
-            or projects.refusal(self.world, {theirs: worst}, started)
+            or admitted(world.accounts.get(job.run), job.run, worst, forecast, anew=True)
+            or projects.refusal(world, {theirs: worst}, started)
         )
+
+    def given_back(self, jobs: Iterable[Job], accounts: Mapping[str, Account]) -> World:
+        """Return the world with some accounts in which jobs have what was promised to them."""
+        world = replace(self.world, accounts=accounts)
+        for job in jobs:
+            if job.id in self._promised:
+                back = MicroUsd(-self._keeps.get(job.id, NOTHING))
+                given = projects.less(world, dict.fromkeys(payers_of(job, world), back))
+                world = replace(world, accounts=given)
+        return world
 
     def keep(self, job: Job, offer: Offer) -> MicroUsd:
         """Return what has to be kept for a job beside a machine of an offer: to switch from it."""
         return self._keeps.get(job.id, NOTHING) if offer.market == "spot" else NOTHING
+
+    def pledged(self, payer: str) -> MicroUsd:
+        """Return what a run or project has pledged to its machines beyond their leases."""
+        if project_and_month(payer) is not None:
+            return projects.pledges(self.world, but="").get(payer, NOTHING)
+        return pledges(self.world, payer, but="")
 
     def forecast(self, payer: str) -> MicroUsd:
         """Return what finishing the started work of a run or project costs beyond its leases."""
@@ -99,7 +125,7 @@ def quotes(
     Only offers that fit and whose price and highest price are known; the money for the whole
     lease is there. Nobody is rented for who fits on a machine of ours whose agent is being started.
     """
-    till, found = Till(world, durations, stock.keeps), dict[str, Quote]()
+    till, found = Till(world, durations, stock.keeps, stock.promised), dict[str, Quote]()
     stock.look_at(jobs)
     waking = _waking(world)
     for job in jobs:
@@ -135,7 +161,7 @@ def unaffordable(
 
     Asked for those that can run nowhere else.
     """
-    till, found = Till(world, durations, stock.keeps), dict[str, Reason]()
+    till, found = Till(world, durations, stock.keeps, stock.promised), dict[str, Reason]()
     for job in jobs:
         option = next(stock.options(job), None)
         if option is None:

@@ -104,16 +104,26 @@ class Stock:
         self.at_once: Collection[str] = ()
         """Ids of those that have to start right after their machine has booted."""
 
-    def keeping(self, keeps: Mapping[str, MicroUsd], at_once: Collection[str]) -> Stock:
+        self.promised: Collection[str] = ()
+        """Ids of those for whom it is kept already: it is in no account of the world any more."""
+
+    def keeping(
+        self, keeps: Mapping[str, MicroUsd], at_once: Collection[str], promised: Collection[str]
+    ) -> Stock:
         """Return the same where so much is kept for each job that goes to a spot machine.
 
         `at_once`: ids of those that have to start right after their machine has booted.
+        `promised`: ids of those for whom it is kept already.
         """
         if not keeps:
             return self
         kept = copy.copy(self)
-        kept.keeps, kept.at_once = keeps, at_once
+        kept.keeps, kept.at_once, kept.promised = keeps, at_once, promised
         return kept
+
+    def is_promised_now(self, job: Job) -> bool:
+        """Say whether a job is rented for at once with money that was kept for it."""
+        return job.id in self.at_once and job.id in self.promised
 
     def _ruled(self) -> tuple[list[Free], Any]:
         """Return one offer for all that stand under the same rules, and which is whose."""

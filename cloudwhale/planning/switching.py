@@ -17,18 +17,19 @@ from cloudwhale.model.job import HOLDS_A_PLACE, Job, JobState, Wish
 from cloudwhale.model.offer import Offer
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.rental import ON_ITS_WAY, Rental, RentalState
-from cloudwhale.model.units import NOTHING, Instant, MicroUsd, Seconds
+from cloudwhale.model.units import Instant, MicroUsd, Seconds
 from cloudwhale.model.world import World
-from cloudwhale.planning import projects
+from cloudwhale.planning import ledger, projects
 from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.giving import Matched
 from cloudwhale.planning.leasing import (
     landing_s,
+    pledges,
     tail,
     worst_case,
 )
 from cloudwhale.planning.next_machines import as_waiting, comes, seeks
-from cloudwhale.planning.payers import account_name, month_of
+from cloudwhale.planning.payers import account_in, payers_of
 from cloudwhale.planning.queue import earliest
 from cloudwhale.planning.reserving import clock
 from cloudwhale.planning.safety import Changeover, last_safe_at
@@ -70,6 +71,8 @@ class Switches:
 
     lost: Mapping[str, Reason] = field(default_factory=dict[str, Reason])
     """By job, why it cannot be rented for though it is due: then spot is better than nothing."""
+    promised: frozenset[str] = frozenset()
+    """Ids of those whose money to switch nobody else may have: they are on spot, or were."""
 
     @property
     def keeps(self) -> Mapping[str, MicroUsd]:
@@ -84,7 +87,10 @@ class Switches:
     def without(self, lost: Mapping[str, Reason]) -> Switches:
         """Return the same without some that cannot be rented for now."""
         known = {name: one for name, one in self.known.items() if name not in lost}
-        return Switches(known, self.due - lost.keys(), self.look_again_at, lost)
+        return replace(
+            self, known=known, due=self.due - lost.keys(), lost=lost,
+            promised=self.promised - lost.keys(),
+        )  # fmt: skip
 
 
 def switches_of(world: World, durations: Durations) -> Switches:
@@ -103,7 +109,7 @@ def switches_of(world: World, durations: Durations) -> Switches:
     due_at = {name: one.at - _lead_s(world.jobs[name], world) for name, one in found.items()}
     due = frozenset(name for name, at in due_at.items() if world.now >= at)
     times = (at for name, at in due_at.items() if name not in due)
-    return Switches(found, due, earliest(*times))
+    return Switches(found, due, earliest(*times), promised=_promised(found, world))
 
 
 def _lead_s(job: Job, world: World) -> Seconds:
@@ -219,16 +225,45 @@ def _hand_over_s(job: Job, world: World) -> Seconds:
 # -- what is kept ----------------------------------------------------------------------------
 
 
-def with_less(world: World, switches: Switches) -> World:
-    """Return the world without the money that is kept for those on spot, or on their way there."""
-    found: dict[str, MicroUsd] = {}
-    jobs = dict(world.jobs)
-    for name, one in switches.known.items():
+def _promised(found: Mapping[str, Switch], world: World) -> frozenset[str]:
+    """Return for whom money to switch is kept from all others, also in the round that it is due.
+
+    Those on spot, or on their way there. Who has begun and waits may have been there: as far as
+    there is money that nobody was promised.
+    """
+    on_spot = {name for name in found if _has_spot(world.jobs[name], world)}
+    kept: projects.Amounts = {}
+    names: list[str] = []
+    for name in (*sorted(on_spot), *sorted(found.keys() - on_spot)):
         job = world.jobs[name]
-        if name in switches.due or not _has_spot(job, world):
-            continue
-        for payer in (job.run, *_project(job, world)):
-            found[payer] = MicroUsd(found.get(payer, NOTHING) + one.may_cost)
+        after = projects.with_more(kept, dict.fromkeys(payers_of(job, world), found[name].may_cost))
+        if name in on_spot or (job.attempt > 0 and _is_there(after, world)):
+            kept = after
+            names.append(name)
+    return frozenset(names)
+
+
+def _is_there(amounts: projects.Amounts, world: World) -> bool:
+    """Say whether so much of some accounts is neither set aside nor pledged."""
+    pledged = projects.pledges(world, but="")
+    for payer, amount in amounts.items():
+        account = account_in(world, payer)
+        theirs = pledged.get(payer, pledges(world, payer, but=""))
+        if account.limit is not None and ledger.left(account) - theirs < amount:
+            return False
+    return True
+
+
+def with_less(world: World, switches: Switches) -> World:
+    """Return the world without the money that is promised to those who may have to switch.
+
+    Each takes its own from there, see `renting.Till.back`.
+    """
+    found: projects.Amounts = {}
+    jobs = dict(world.jobs)
+    for name in sorted(switches.promised):
+        job, one = world.jobs[name], switches.known[name]
+        found = projects.with_more(found, dict.fromkeys(payers_of(job, world), one.may_cost))
         if job.spec.budget is not None:
             jobs[name] = job.but(spent=MicroUsd(job.spent + one.may_cost))
     if not found:
@@ -244,11 +279,6 @@ def _has_spot(job: Job, world: World) -> bool:
         job.id in one.jobs and one.state in COMES_OR_IS and one.ended_at is None and comes(job, one)
         for one in world.rentals.values()
     )
-
-
-def _project(job: Job, world: World) -> Iterator[str]:
-    if job.spec.project in world.budgets:
-        yield account_name(job.spec.project, month_of(world.now))
 
 
 # -- what is done ----------------------------------------------------------------------------

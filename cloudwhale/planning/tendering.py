@@ -35,7 +35,7 @@ from cloudwhale.planning.leasing import (
     worst_case,
     worst_cost,
 )
-from cloudwhale.planning.payers import account_in, account_name, month_of
+from cloudwhale.planning.payers import account_in, payers_of
 from cloudwhale.planning.problems import Purse, problem_of
 from cloudwhale.planning.renting import Till, told
 from cloudwhale.planning.stock import LONGEST_LEASE_S, Stock
@@ -76,25 +76,27 @@ def rentals(
     if not leaving or rent is None:
         return Rented()
     made = _Tendering(world, rent, durations, stock)
-    for jobs in _by_payer([job for job, _ in leaving], world):
+    for jobs in _by_payer([job for job, _ in leaving], world, stock):
         made.ask_for(jobs)
     return Rented(tuple(made.steps), made.refused, tuple(made.tenders))
 
 
-def _by_payer(jobs: Sequence[Job], world: World) -> Sequence[Sequence[Job]]:
+def _by_payer(jobs: Sequence[Job], world: World, stock: Stock) -> Sequence[Sequence[Job]]:
     """Return the jobs that may share machines: of one payer, without a budget of their own.
 
     Processes of different projects may not (`company`).
 
     Those of a project with a budget have machines to themselves: nobody else goes without one
-    because that project's money is spent.
+    because that project's money is spent. Nor do those who switch as they were promised share:
+    their money is admitted by another rule.
     """
-    found: dict[tuple[str, str, str, str], list[Job]] = {}
+    found: dict[tuple[str, str, str, str, bool], list[Job]] = {}
     company = companies(jobs)
     for job in jobs:
         alone = "" if job.spec.budget is None else job.id
         project = job.spec.project if job.spec.project in world.budgets else ""
-        found.setdefault((job.run, project, company[job.id], alone), []).append(job)
+        key = (job.run, project, company[job.id], alone, stock.is_promised_now(job))
+        found.setdefault(key, []).append(job)
     return list(found.values())
 
 
@@ -103,7 +105,7 @@ class _Tendering:
 
     def __init__(self, world: World, rent: Rent, durations: Durations, stock: Stock) -> None:
         self.world, self.rent, self.stock = world, rent, stock
-        self.till = Till(world, durations, stock.keeps)
+        self.till = Till(world, durations, stock.keeps, stock.promised)
         self.accounts = dict(world.accounts)
         self.late: dict[str, MicroUsd] = {}
         """What the machines of this round may need beyond their leases, by account."""
@@ -163,24 +165,27 @@ class _Tendering:
 
     def _left_usd(self, jobs: Sequence[Job]) -> float:
         """Return what the payer may set aside so that all started work can still be finished."""
-        account = self.accounts.get(jobs[0].run)
-        if account is None:
+        world = self.till.given_back(jobs, self.accounts)
+        if jobs[0].run not in world.accounts:
             return 0.0
-        left = [self._left(account.payer, account)]
-        for project in {job.spec.project for job in jobs} & self.world.budgets.keys():
-            payer = account_name(project, month_of(self.world.now))
-            left.append(self._left(payer, account_in(self._now(), payer)))
+        payers = {payer for job in jobs for payer in payers_of(job, world)}
+        left = [self._left(payer, world, jobs) for payer in sorted(payers)]
         own = (own_left(job, held_for(self.world, job)) for job in jobs)
         budgets = [some for some in own if some is not None]
         return max(0, min([*left, *budgets])) / MICRO_PER_USD
 
-    def _left(self, payer: str, account: Account) -> int:
+    def _left(self, payer: str, world: World, jobs: Sequence[Job]) -> int:
         """Return what an account may set aside; what has started may still need some of it."""
-        return ledger.left(account) - self._started(payer)
+        return ledger.left(account_in(world, payer)) - self._started(payer, jobs)
 
-    def _started(self, payer: str, late: MicroUsd = NOTHING) -> MicroUsd:
-        """Return what finishing an account's work may need beyond its leases."""
-        return MicroUsd(self.till.forecast(payer) + self.late.get(payer, NOTHING) + late)
+    def _started(self, payer: str, jobs: Sequence[Job] = ()) -> MicroUsd:
+        """Return what finishing an account's work may need beyond its leases.
+
+        For those who switch as they were promised it is what others were: as with longer leases.
+        """
+        is_promised = bool(jobs) and all(self.stock.is_promised_now(job) for job in jobs)
+        needed = self.till.pledged(payer) if is_promised else self.till.forecast(payer)
+        return MicroUsd(needed + self.late.get(payer, NOTHING))
 
     def _now(self) -> World:
         """Return the world with what this round has set aside so far."""
@@ -199,6 +204,7 @@ class _Tendering:
             self.refused |= dict.fromkeys(made.rental.jobs, told(no, made.rental.offer))
             return
         steps = alike(made, names)
+        self.accounts = dict(self.till.given_back(mine, self.accounts).accounts)
         for rental in (step.rental for step in steps):
             taken = {rental.payer: rental.reserved, **rental.projects}
             self.accounts = dict(projects.less(self._now(), taken))
@@ -223,14 +229,16 @@ class _Tendering:
             may_cost = MicroUsd(whole + kept)
             if (no := bounded(one, may_cost, held_for(self.world, one))) is not None:
                 return no
-        started = {payer: self._started(payer, kept) for payer in (made.payer, *made.projects)}
-        account = self.accounts.get(made.payer)
+        payers = (made.payer, *made.projects)
+        started = {payer: MicroUsd(self._started(payer, mine) + kept) for payer in payers}
+        world = self.till.given_back(mine, self.accounts)
+        account = world.accounts.get(made.payer)
         beside = {payer: MicroUsd(many * amount) for payer, amount in made.projects.items()}
         # Who switches was promised the money: past the soft line what has started goes on.
         anew = any(one.id not in self.stock.at_once for one in mine)
         return admitted(
             account, made.payer, whole, started[made.payer], anew=anew
-        ) or projects.refusal(self._now(), beside, started, anew=anew)
+        ) or projects.refusal(world, beside, started, anew=anew)
 
     def _step(self, choice: Choice, mine: Sequence[Job], name: str) -> p.Rent | None:
         """Return the rental of an offer for some jobs; None when it does not do for one of them."""
@@ -357,8 +365,8 @@ class _Tendering:
         return Reason(code=Code.OVER_BUDGET, says=says, change=RAISE)
 
     def _run_left_usd(self, job: Job) -> float:
-        account = self.accounts.get(job.run)
-        return 0.0 if account is None else self._left(account.payer, account) / MICRO_PER_USD
+        world = self.till.given_back([job], self.accounts)
+        return self._left(job.run, world, [job]) / MICRO_PER_USD if job.run in world.accounts else 0
 
     def _too_late(self, job: Job) -> Reason:
         options = self.stock.options(job)

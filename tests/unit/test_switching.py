@@ -10,6 +10,7 @@ from switching_world import (
     FIRM,
     HOUR,
     IS_READY,
+    LEASE,
     NEXT,
     NOW,
     ON_ITS_WAY,
@@ -34,8 +35,8 @@ from cloudwhale.model.job import (
     Wish,
 )
 from cloudwhale.model.reason import Code, Reason
-from cloudwhale.model.rental import RentalState
-from cloudwhale.model.units import micro_usd, usd
+from cloudwhale.model.rental import Rental, RentalState
+from cloudwhale.model.units import MicroUsd, micro_usd, usd
 from cloudwhale.model.world import Account
 
 # -- when ------------------------------------------------------------------------------------
@@ -249,6 +250,60 @@ def test_past_the_soft_line_a_switch_goes_on_and_nothing_else_is_rented() -> Non
     assert rents(checked(of)) == [("firm", ("j",))]
 
 
+def about_to_renew(reserved: int = 5) -> Rental:
+    """Make its spot machine, whose lease ends in two minutes."""
+    lease = LEASE.but(away_until=NOW + 120.0, stop_at=NOW + 240.0)
+    return ON_SPOT[0].but(lease=lease, told=lease, reserved=micro_usd(reserved))
+
+
+def test_at_its_moment_nothing_is_spent_first_on_the_machine_that_it_leaves() -> None:
+    late = runs(NOW + HOUR + CHANGES + 120.0)
+    needs = seen(world(late, rentals=ON_SPOT)).known["j"].may_cost
+    enough = float(usd(MicroUsd(micro_usd(5) + needs)))
+    of = world(late, rentals=(about_to_renew(),), limit=round(enough + 0.01, 2))
+    assert rents(checked(of)) == [("firm", ("j",))]
+
+
+def test_at_its_moment_nobody_goes_before_it_onto_a_machine_that_is_kept_longer_for_that() -> None:
+    late = runs(NOW + HOUR + CHANGES + 120.0)
+    needs = seen(world(late, rentals=ON_SPOT)).known["j"].may_cost
+    other = a_job("k", resources=wants(cpu=1), duration_s=30 * HOUR).but(submitted_at=NOW)
+    short = about_to_renew().but(jobs={"j": "default"})
+    enough = float(usd(MicroUsd(micro_usd(5) + needs)))
+    made = checked(world(late, other, rentals=(short,), limit=round(enough + 0.5, 2)))
+    assert rents(made) == [("firm", ("j",))]
+    assert not [step for step in made.steps if isinstance(step, p.Join)]
+
+
+def test_who_recovers_gets_another_spot_machine_and_what_it_was_promised_stays_so_once() -> None:
+    job = runs(NOW + 8 * HOUR).but(state=JobState.RECOVERING)
+    gone = ON_SPOT[0].but(state=RentalState.DRAINING, interrupted_at=NOW)
+    needs = seen(world(job, rentals=(gone,))).known["j"].may_cost
+    own = 6.5  # what a spot machine may cost, late included
+    once = round(5 + own + float(usd(needs)), 2)
+    assert rents(checked(world(job, rentals=(gone,), limit=once))) == [("spot", ())]
+    assert rents(checked(world(job, rentals=(gone,), limit=once - 1))) == [("firm", ())]
+
+
+def test_whoever_lost_its_spot_machine_and_waits_keeps_the_money_to_switch() -> None:
+    lost = runs(NOW + 8 * HOUR).but(state=JobState.PENDING, placement=None, started_at=None)
+    waiting = lost.but(not_before=NOW + 30.0)
+    other = a_job("k", resources=wants(cpu=8), duration_s=2 * HOUR).but(submitted_at=NOW)
+    assert rents(checked(world(waiting, other, limit=13))) == []
+    assert rents(checked(world(waiting, other, limit=30))) == [("spot", ())]
+    new = waiting.but(attempt=0, checkpoint=None)
+    assert rents(checked(world(new, other, limit=13))) == [("spot", ())]
+    assert rents(checked(world(lost, limit=13))) != [], "its own money is there for it"
+
+
+def test_money_that_is_not_there_is_promised_to_nobody_who_was_never_on_spot() -> None:
+    """It ran at home, and nothing was kept for it: it does not keep others from theirs."""
+    gave_way = runs(NOW + 8 * HOUR).but(state=JobState.PENDING, placement=None, started_at=None)
+    gave_way = gave_way.but(checkpoint=None, not_before=NOW + 30.0)
+    other = a_job("k", resources=wants(cpu=4), duration_s=600.0).but(submitted_at=NOW)
+    assert rents(checked(world(gave_way, other, limit=8))) == [("spot", ())]
+
+
 def test_its_own_budget_holds_both_too() -> None:
     rich, poor = (waits(NOW + 4 * HOUR, budget=micro_usd(usd)) for usd in (25, 20))
     assert rents(checked(world(rich))) == [("spot", ())]
@@ -256,10 +311,10 @@ def test_its_own_budget_holds_both_too() -> None:
 
 
 def test_where_on_demand_cannot_be_paid_spot_is_better_than_nothing() -> None:
-    late = waits(NOW + 2 * HOUR + CHANGES)
+    late = waits(NOW + 2 * HOUR + CHANGES + 100.0)
     cheap = SPOT.but(cap_usd_h=micro_usd("1.2"))
-    made = checked(world(late, limit=5, offers=(FIRM, cheap)))
-    assert rents(made) == [] or rents(made) == [("spot", ())]
+    assert seen(world(late)).due == {"j"}
+    assert rents(checked(world(late, limit=5, offers=(FIRM, cheap)))) == [("spot", ())]
 
 
 def test_who_runs_and_cannot_be_paid_a_switch_is_told_once() -> None:
