@@ -1,6 +1,8 @@
 """The image of machines that boot is made once, whole or not at all, and how far it is is told."""
 
+import ast
 import os
+import sys
 import threading
 from pathlib import Path
 
@@ -46,6 +48,16 @@ def test_the_image_is_made_once_and_says_how_far_it_is(made: Path) -> None:
     assert any("fetching packages" in says for says in told)
     assert any("setting up, 90 %" in says for says in told)
     assert not list((place / "usr/share/doc").iterdir())
+
+
+@pytest.mark.parametrize("program", ["train/train.py", "gang/ring.py", "burst/fit.py"])
+def test_the_image_has_what_the_programs_of_the_examples_import(program: str) -> None:
+    text = (Path(__file__).parents[2] / "examples" / program).read_text()
+    tree = ast.walk(ast.parse(text))
+    names = [alias.name for node in tree if isinstance(node, ast.Import) for alias in node.names]
+    assert names
+    others = {name.partition(".")[0] for name in names} - set(sys.stdlib_module_names)
+    assert {f"python3-{name}" for name in others} <= set(image.PACKAGES)
 
 
 def test_two_who_need_it_at_once_wait_for_the_one_that_makes_it(made: Path) -> None:

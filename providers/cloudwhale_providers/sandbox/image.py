@@ -20,7 +20,9 @@ from cloudwhale.spi.errors import Unreachable
 PACKAGES = (
     "python3", "cloud-init", "python3-cffi-backend", "iproute2", "curl", "ca-certificates",
     "iptables", "nftables", "docker.io", "procps", "libfaketime", "kmod", "gpg",
+    "python3-numpy", "libopenblas0-pthread",
 )  # fmt: skip
+"""NumPy is for the examples: a job of theirs has no right to install anything there."""
 SUITE, MIRROR = "bookworm", "http://deb.debian.org/debian"
 NEEDS = ("debootstrap", "chroot")
 ROOM_BYTES = 2 * 2**30
