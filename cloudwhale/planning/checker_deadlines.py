@@ -197,6 +197,7 @@ def _worst(way: _Way) -> float:
 def moved_for_a_deadline(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
     """Who is stopped to switch runs on spot, has a deadline, and its on-demand machine is ready."""
     seen: set[str] = set()
+    goes_back = {step.rental.id for step in plan.steps if isinstance(step, p.Return)}
     for step in plan.steps:
         if not isinstance(step, p.AskToStop) or step.reason.code.value != "switches":
             continue
@@ -206,6 +207,7 @@ def moved_for_a_deadline(plan: p.Plan, world: World, rules: Rules) -> Iterator[F
             one
             for one in world.rentals.values()
             if step.job in one.moves and _is_sure(one) and one.state.value == "ready"
+            if one.id not in goes_back
         ]
         broken = {
             "it is asked twice": step.job in seen,

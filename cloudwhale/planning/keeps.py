@@ -23,6 +23,11 @@ class Kept:
     set_aside: Mapping[str, MicroUsd] = field(default_factory=dict[str, MicroUsd])
     """What its steps set aside, by payer."""
 
+    @property
+    def returned(self) -> frozenset[str]:
+        """Return the ids of the machines that are given back."""
+        return frozenset(step.rental.id for step in self.steps if isinstance(step, p.Return))
+
     def paid(self, world: World) -> World:
         """Return the world with what is set aside taken from its accounts, for longer leases."""
         if not self.set_aside:

@@ -6,7 +6,7 @@ being safe (`safety.stays_until`), is not moved: the machine stands by for it.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from cloudwhale.model import plan as p
 from cloudwhale.model.job import Job, JobState
@@ -24,15 +24,18 @@ from cloudwhale.planning.speeds import run_s
 from cloudwhale.planning.switching import changeover, is_on_spot, is_sure
 
 
-def moves(world: World, durations: Durations) -> tuple[Sequence[p.AskToStop], Instant | None]:
+def moves(
+    world: World, durations: Durations, returned: Collection[str]
+) -> tuple[Sequence[p.AskToStop], Instant | None]:
     """Return who is stopped to go on on an on-demand machine that is ready, and when to look.
 
-    Who is expected to be done where it is, before that stops being safe, stays.
+    Who is expected to be done where it is, before that stops being safe, stays. `returned`: ids of
+    the machines that this round gives back.
     """
     steps: list[p.AskToStop] = []
     again: Instant | None = None
-    for _, rental in sorted(world.rentals.items()):
-        for job in _ready_to_move(rental, world):
+    for name, rental in sorted(world.rentals.items()):
+        for job in () if name in returned else _ready_to_move(rental, world):
             stays = _stays_until(job, rental, world, durations)
             if world.now + _left_there_s(job, world, durations) <= stays:
                 again = earliest(again, stays)

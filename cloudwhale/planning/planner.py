@@ -55,7 +55,7 @@ def _plan(world: World, policies: Policies, lost: Mapping[str, Reason]) -> Plan:
     if supplied.lost:
         return _plan(world, policies, {**lost, **supplied.lost})
     found, rented = supplied.found, supplied.rented
-    moved, move_at = moves(world, durations)
+    moved, move_at = moves(world, durations, kept.returned)
     late, late_at = missed(world)
     steps = (
         *seen.steps,

@@ -41,6 +41,11 @@ def stop(job: str = "j") -> p.AskToStop:
     return p.AskToStop(job=job, attempt=1, wish="give-way", reason=why)
 
 
+def back() -> p.Return:
+    why = Reason(code=Code.RETURNED, says="is given back")
+    return p.Return(rental=IS_READY.but(state=RentalState.DRAINING), reason=why)
+
+
 def rent(offer: Any = FIRM, moves: tuple[str, ...] = ("j",), **of: Any) -> p.Rent:
     why = Reason(code=Code.SWITCHES, says="its deadline")
     rental = a_rental("rent-9-1", offer, state=RentalState.RESERVED, moves=moves, **of)
@@ -61,6 +66,7 @@ FAULTS: list[tuple[str, World, p.Plan]] = [
     ("last-safe-moment", CALM, a_plan()),
     ("last-safe-moment", CALM, a_plan(again=NOW + 3.5 * HOUR)),
     ("moved-for-a-deadline", MOVES, a_plan(stop(), stop())),
+    ("moved-for-a-deadline", MOVES, a_plan(stop(), back())),
     ("moved-for-a-deadline", world(LATE, rentals=ON_SPOT), a_plan(stop())),
     ("moved-for-a-deadline", world(LATE, rentals=(*ON_SPOT, ON_ITS_WAY)), a_plan(stop())),
     ("moved-for-a-deadline", world(LATE.but(wish=Wish.GIVE_WAY), rentals=(*ON_SPOT, IS_READY)),

@@ -173,6 +173,15 @@ def test_once_its_machine_is_ready_it_is_stopped_to_go_on_there() -> None:
     assert (stop.job, stop.wish, stop.reason.code) == ("j", "give-way", Code.SWITCHES)
 
 
+def test_nobody_is_stopped_for_a_machine_that_goes_back_in_the_same_round() -> None:
+    over = LEASE.but(away_until=NOW + 100.0, stop_at=NOW + 220.0)
+    ready = IS_READY.but(lease=over, told=over)
+    of = world(runs(NOW + HOUR + 200.0), rentals=(*ON_SPOT, ready), limit=10)
+    made = checked(of)
+    assert [step.rental.id for step in made.steps if isinstance(step, p.Return)] == [NEXT]
+    assert not [step for step in made.steps if isinstance(step, p.AskToStop)]
+
+
 def test_who_is_done_before_that_stops_being_safe_is_not_moved() -> None:
     job = runs(NOW + HOUR, saved_s=2 * HOUR - 600.0).but(started_at=NOW - 2 * HOUR + 50.0)
     saved = job.checkpoint
