@@ -77,12 +77,3 @@ def last_safe_at(deadline: Instant, left_s: Seconds, change: Changeover) -> Inst
 def stays_until(deadline: Instant, left_s: Seconds, change: Changeover) -> Instant:
     """Return until when a job may go on on spot while its on-demand machine is ready."""
     return last_safe_at(deadline, left_s, change) + change.boot_s
-
-
-def may_wait(time_left_s: Seconds, left_s: Seconds, change: Changeover) -> bool:
-    """Say whether a job may idle, or be on spot, for another tick.
-
-    That is the mask of spot policies: the time left after this tick is enough for the changeover
-    and for what is left of its work.
-    """
-    return time_left_s - change.tick_s >= left_s + (change.takes_s - change.tick_s)

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cloudwhale.model.units import Instant, Seconds
-from cloudwhale.planning.safety import Changeover, last_safe_at, may_wait, stays_until
+from cloudwhale.planning.safety import Changeover, last_safe_at, stays_until
 from cloudwhale.spi.spot import Errand, Standing, Use
 from cloudwhale_policies.spot import safety as policies
 
@@ -205,7 +205,6 @@ def test_the_mask_of_spot_policies_says_the_same(
     if abs(at_s - due_at) <= 2 * policies.ROUNDING_S:
         return  # sums of floats: either answer
     assert policies.may_idle(errand, standing) == (at_s < due_at)
-    assert may_wait(errand.deadline_s - at_s, work_s, change) == (at_s < due_at)
     on_spot = Standing(at_s, work_s, 0.0, Use("here", "spot"), "", (), {})
     if at_s + tick_s <= errand.deadline_s and work_s > tick_s:
         # After the tick on-demand is asked for at once: its play takes no time to act.
