@@ -78,7 +78,7 @@ def _here(desk: Desk, name: str) -> Sequence[Job]:
     return [
         job
         for job in jobs
-        if job.state in HOLDS_A_PLACE and job.placement is not None and job.placement.node == name
+        if job.state in HOLDS_A_PLACE and job.placement is not None and name in job.placement.nodes
     ]
 
 

@@ -37,9 +37,10 @@ class _Open:
     began_at: Instant
     ended_at: Instant
     lost_s: Seconds
-    node: str | None
+    nodes: tuple[str, ...]
+    """Where it was interrupted; of a gang the machine of each rank."""
     again_at: Instant | None = None
-    next_node: str | None = None
+    next_nodes: tuple[str, ...] = ()
 
 
 def tolls(job: str, told: Sequence[Told], rentals: Iterable[Rental]) -> Mapping[int, Toll]:
@@ -60,35 +61,34 @@ def tolls(job: str, told: Sequence[Told], rentals: Iterable[Rental]) -> Mapping[
 
 
 def _interruptions(told: Sequence[Told]) -> Iterator[_Open]:
-    node: str | None = None
+    nodes: tuple[str, ...] = ()
     lost_at: Instant | None = None
     waiting: list[_Open] = []
     for item in told:
         event = item.event
         if isinstance(event, e.Placed):
-            node, lost_at = event.placement.node, None
+            nodes, lost_at = event.placement.nodes, None
         elif isinstance(event, e.AttemptLost):
             lost_at = event.at if lost_at is None else lost_at
         elif isinstance(event, Interrupts):
             began_at = event.at if lost_at is None else lost_at
-            waiting.append(_Open(item.seq, began_at, event.at, event.lost_s, node))
+            waiting.append(_Open(item.seq, began_at, event.at, event.lost_s, nodes))
             lost_at = None
         elif isinstance(event, e.Started):
             for one in waiting:
-                one.again_at, one.next_node = event.at, node
+                one.again_at, one.next_nodes = event.at, nodes
             yield from waiting
             waiting = []
     yield from waiting
 
 
 def _wasted(job: str, one: _Open, machines: Mapping[str, Rental]) -> MicroUsd | None:
-    old, new = machines.get(one.node or ""), machines.get(one.next_node or "")
-    if old is None and new is None:
+    old = [machines[name] for name in one.nodes if name in machines]
+    new = [machines[name] for name in one.next_nodes if name in machines]
+    if not old and not new:
         return None
-    cost = NOTHING if old is None else _of_old(job, one, old)
-    if new is not None and new is not old:
-        cost = MicroUsd(cost + _of_new(job, one, new))
-    return cost
+    cost = sum(_of_old(job, one, rental) for rental in old)
+    return MicroUsd(cost + sum(_of_new(job, one, rental) for rental in new if rental not in old))
 
 
 def _of_old(job: str, one: _Open, rental: Rental) -> MicroUsd:

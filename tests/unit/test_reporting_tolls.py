@@ -5,7 +5,7 @@ from decimal import Decimal
 from makers import a_job
 
 from cloudwhale.model import event as e
-from cloudwhale.model.job import Placement
+from cloudwhale.model.job import Member, Placement
 from cloudwhale.model.node import Facts
 from cloudwhale.model.offer import Offer
 from cloudwhale.model.reason import Code, Reason
@@ -40,9 +40,10 @@ def numbered(*events: e.Event) -> list[Told]:
     return [Told(seq=number, event=event) for number, event in enumerate(events, 1)]
 
 
-def place(at: float, attempt: int, node: str) -> e.Placed:
+def place(at: float, attempt: int, node: str, *others: str) -> e.Placed:
+    ranks = tuple(Member(node=name) for name in others)
     return e.Placed(
-        at=at, job=JOB, attempt=attempt, placement=Placement(node=node),
+        at=at, job=JOB, attempt=attempt, placement=Placement(node=node, others=ranks),
         reason=Reason(code=Code.PLACED, says="rented"),
     )  # fmt: skip
 
@@ -72,6 +73,17 @@ def test_an_interruption_costs_lost_work_idle_machines_and_time() -> None:
     assert tolls(JOB, NOTICED, [ONE, TWO]) == {
         4: Toll(lost_s=1.5, wasted=MicroUsd(13_500), away_s=10.0)
     }
+
+
+def test_a_gang_loses_work_and_time_on_each_of_its_machines() -> None:
+    told = numbered(
+        place(10.0, 1, "one", "other"), start(11.0, 1),
+        lost(200.0, 1), stops(202.0, 1, 1.5),
+        place(209.0, 2, "two", "another"), start(210.0, 2),
+    )  # fmt: skip
+    others = [ONE.but(id="other", node="other"), TWO.but(id="another", node="another")]
+    (toll,) = tolls(JOB, told, [ONE, TWO, *others]).values()
+    assert toll == Toll(lost_s=1.5, wasted=MicroUsd(2 * 13_500), away_s=10.0)
 
 
 def test_what_is_billed_at_least_is_part_of_it() -> None:
