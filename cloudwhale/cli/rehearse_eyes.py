@@ -28,17 +28,27 @@ class Log:
         self._folder = folder
         self._number = 1
         self._place = 0
+        self._read_bytes = 0
         self._rest = b""
         self.lines: list[Printed] = []
 
     def look(self, now: Instant) -> None:
         """Read on."""
         for piece in self._pieces():
-            *whole, self._rest = (self._rest + piece).replace(b"\r", b"\n").split(b"\n")
-            for line in whole:
-                text = line.decode(errors="replace")
-                if text.strip():
-                    self.lines.append(Printed(now, text))
+            self._take(piece, now)
+
+    def end(self, stored: bytes, now: Instant) -> None:
+        """Read the rest of what was stored: the agent clears the folder away soon after the end."""
+        self.look(now)
+        self._take(stored[self._read_bytes :] + b"\n", now)
+
+    def _take(self, piece: bytes, now: Instant) -> None:
+        self._read_bytes += len(piece)
+        *whole, self._rest = (self._rest + piece).replace(b"\r", b"\n").split(b"\n")
+        for line in whole:
+            text = line.decode(errors="replace")
+            if text.strip():
+                self.lines.append(Printed(now, text))
 
     def _pieces(self) -> Iterator[bytes]:
         while True:
@@ -194,19 +204,24 @@ class Saves:
 
     def being_written(self, since: Instant) -> tuple[str, ...]:
         """Return what was written to since then and is not whole, drafts included."""
-        noted = {(save.name, save.at) for save in self.saves}
+        noted = {save.name for save in self.saves}
         whole = {entry.name for entry in entries(self._checkpoints) if not entry.incomplete}
         found: list[str] = []
         try:
             with os.scandir(self._checkpoints) as listing:
                 for one in sorted(listing, key=lambda one: one.name):
                     changed_at = max(_written(Path(one.path)), default=0.0)
-                    is_noted = one.name in whole and any(name == one.name for name, _ in noted)
-                    if changed_at >= since and not is_noted:
+                    is_whole = one.name in whole & noted and not self._grew(one.name, since)
+                    if changed_at >= since and not is_whole:
                         found.append(one.name)
         except OSError:
             return ()
         return tuple(found)
+
+    def _grew(self, name: str, since: Instant) -> bool:
+        """Say whether what looked whole was longer and longer: written slowly, with pauses."""
+        sizes = [save.size_bytes for save in self.saves if save.name == name and save.at >= since]
+        return len(sizes) > 1 and sizes == sorted(set(sizes))
 
 
 def _written(path: Path) -> Iterator[float]:

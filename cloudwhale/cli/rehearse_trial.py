@@ -24,6 +24,7 @@ from cloudwhale.model import event as e
 from cloudwhale.model.job import HOLDS_A_PLACE, CheckpointRule, Job, JobSpec, JobState
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.reporting.rehearsed import Act
+from cloudwhale.reporting.tail import Tail
 from cloudwhale.settings import Settings
 from cloudwhale.spi.store import JobQuery
 
@@ -172,7 +173,8 @@ class Trial:
 
     def ended(self, watched: Watched, rule: CheckpointRule) -> Act:
         """Watch an attempt's end out and return what was seen of it."""
-        watched.log.look(self.desk.clock.now())
+        stored = Tail(self.desk.objects, watched.job, watched.number).rest()
+        watched.log.end(stored, self.desk.clock.now())
         watched.saves.look()
         watched.saves.look()  # an entry counts when two looks find it the same
         watched.reads.close()

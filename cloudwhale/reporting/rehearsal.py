@@ -97,16 +97,22 @@ def _killed(seen: Rehearsed) -> Judgement | None:
         )
     return Judgement(
         Verdict.IGNORES_SIGNAL,
-        f"It did not end within {grace} of {rule.signal}, wrote nothing meanwhile, and was killed."
-        f"{_fell_back(seen)}",
+        f"It did not end within {grace} of {rule.signal}, {_saved_meanwhile(first)}, and was "
+        f"killed.{_fell_back(seen)}",
         f"Handle {rule.signal}: finish the step, save, end. A wrapper such as `sh script.sh` must "
         f"pass it on: begin its last line with `exec`. See docs/checkpoints.md.",
     )
 
 
+def _saved_meanwhile(first: Act) -> str:
+    told_at = first.ended_at if first.asked_at is None else first.asked_at
+    names = [save.name for save in first.saves if save.at >= told_at]
+    return f"saved {names[-1]} and went on" if names else "wrote nothing meanwhile"
+
+
 def _fell_back(seen: Rehearsed) -> str:
     if seen.published is None:
-        return " Nothing was saved."
+        return " Nothing whole was saved."
     return f" What is left is {seen.published.name}, {span(seen.lost_s)} older."
 
 

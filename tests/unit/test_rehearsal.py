@@ -1,6 +1,7 @@
 """What is made of a rehearsal: who resumes, who restarts however well it looks, who cannot tell."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -247,6 +248,16 @@ def test_what_is_killed_and_wrote_nothing_ignores_its_signal() -> None:
     found = judged(seen(first, ON))
     assert found.verdict is Verdict.IGNORES_SIGNAL
     assert "SIGTERM" in found.says and "exec" in found.remedy
+    assert "wrote nothing meanwhile" in found.says
+
+
+def test_what_saves_on_its_signal_and_does_not_end_is_told_that_it_went_on() -> None:
+    first = an_act(steps(10, 300), killed=True, exit_code=137)
+    assert first.asked_at is not None
+    first = replace(first, saves=(a_save("step-300.pt", first.asked_at + 0.1),))
+    found = judged(seen(first, ON))
+    assert found.verdict is Verdict.IGNORES_SIGNAL
+    assert "saved step-300.pt and went on" in found.says
 
 
 def test_what_saves_nothing_is_told_where_to_save() -> None:

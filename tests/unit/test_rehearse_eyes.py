@@ -101,6 +101,15 @@ def test_a_log_is_read_on_over_its_segments_and_bars_are_lines(tmp_path: Path) -
     ]  # fmt: skip
 
 
+def test_what_the_agent_has_cleared_away_is_read_where_it_is_stored(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    (tmp_path / "000001").write_bytes(b"one\ntw")
+    log.look(1.0)
+    (tmp_path / "000001").unlink()
+    log.end(b"one\ntwo\nValueError", 2.0)
+    assert [line.text for line in log.lines] == ["one", "two", "ValueError"]
+
+
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[SimpleNamespace]:
     folder = AttemptFolder(tmp_path, ("job", 2))
@@ -184,6 +193,19 @@ def test_only_what_an_attempt_wrote_itself_is_its_save(place: SimpleNamespace) -
         saves.look()
     assert [save.name for save in saves.saves] == ["step-2.pt", "step-1.pt"]
     assert saves.being_written(299.0) == (".step-3.pt",)
+
+
+def test_what_grows_after_the_signal_with_pauses_between_is_still_being_written(
+    place: SimpleNamespace,
+) -> None:
+    a_file(place.folder.path / "begun", b"", 1.0)
+    saves = Saves(place.folder, place.checkpoints, None, place.reads)
+    for at, pieces in ((10.0, 1), (11.0, 2)):
+        a_file(place.checkpoints / "slow.pt", LARGE * pieces, at)
+        a_file(place.checkpoints / "last.pt", LARGE, at)
+        saves.look()
+        saves.look()
+    assert saves.being_written(9.0) == ("slow.pt",)
 
 
 def test_saves_carry_a_digest_of_their_bytes_and_the_numbers_in_them(
