@@ -215,6 +215,6 @@ def _state(place: Occupied) -> str:
 
 def _totals(places: Sequence[Occupied]) -> str:
     devices = sum(len(place.node.facts.devices) for place in places)
-    jobs = sum(len(place.jobs) for place in places)
+    jobs = len({job.id for place in places for job in place.jobs})  # a gang's is on several
     machines = f"{counted(len(places), 'node')}, {counted(devices, 'GPU')}"
     return f"{machines}, {counted(jobs, 'job')} on them."

@@ -121,3 +121,8 @@ def test_the_parts_of_a_bar_are_as_long_as_their_sum() -> None:
 def test_the_parts_of_a_bar_never_overflow_it() -> None:
     sizes, empty = stacked([0.9, 0.9, 0.001], 20)
     assert sum(sizes) + empty == 20
+
+
+def test_a_job_on_several_nodes_is_one_job() -> None:
+    lines = plain_lines(nodes_sheet([a_busy_node(), a_busy_node()]))
+    assert lines[-1] == "2 nodes, 4 GPUs, 3 jobs on them."
