@@ -17,14 +17,14 @@ from cloudwhale.model.job import HOLDS_A_PLACE, Job, JobState, Wish
 from cloudwhale.model.offer import Offer
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.rental import ON_ITS_WAY, Rental, RentalState
-from cloudwhale.model.units import Instant, MicroUsd, Seconds
+from cloudwhale.model.units import NOTHING, Instant, MicroUsd, Seconds
 from cloudwhale.model.world import World
 from cloudwhale.planning import ledger, projects
 from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.giving import Matched
 from cloudwhale.planning.leasing import (
     landing_s,
-    pledges,
+    pledged,
     tail,
     worst_case,
 )
@@ -232,26 +232,34 @@ def _promised(found: Mapping[str, Switch], world: World) -> frozenset[str]:
     there is money that nobody was promised.
     """
     on_spot = {name for name in found if _has_spot(world.jobs[name], world)}
-    kept: projects.Amounts = {}
+    taken = _pledged(world)
     names: list[str] = []
     for name in (*sorted(on_spot), *sorted(found.keys() - on_spot)):
         job = world.jobs[name]
-        after = projects.with_more(kept, dict.fromkeys(payers_of(job, world), found[name].may_cost))
-        if name in on_spot or (job.attempt > 0 and _is_there(after, world)):
-            kept = after
+        after = dict(taken)
+        for payer in payers_of(job, world):
+            after[payer] = MicroUsd(after.get(payer, NOTHING) + found[name].may_cost)
+        if name in on_spot or (job.attempt > 0 and _holds(job, after, world)):
+            taken = after
             names.append(name)
     return frozenset(names)
 
 
-def _is_there(amounts: projects.Amounts, world: World) -> bool:
-    """Say whether so much of some accounts is neither set aside nor pledged."""
-    pledged = projects.pledges(world, but="")
-    for payer, amount in amounts.items():
-        account = account_in(world, payer)
-        theirs = pledged.get(payer, pledges(world, payer, but=""))
-        if account.limit is not None and ledger.left(account) - theirs < amount:
-            return False
-    return True
+def _pledged(world: World) -> projects.Amounts:
+    """Return what runs and projects have pledged to their machines beyond their leases."""
+    found = dict(projects.pledges(world, but=""))
+    for rental in world.rentals.values():
+        found[rental.payer] = MicroUsd(found.get(rental.payer, NOTHING) + pledged(rental))
+    return found
+
+
+def _holds(job: Job, amounts: projects.Amounts, world: World) -> bool:
+    """Say whether the accounts that pay for a job have so much that is not set aside."""
+    accounts = {payer: account_in(world, payer) for payer in payers_of(job, world)}
+    return all(
+        account.limit is None or ledger.left(account) >= amounts.get(payer, NOTHING)
+        for payer, account in accounts.items()
+    )
 
 
 def with_less(world: World, switches: Switches) -> World:
