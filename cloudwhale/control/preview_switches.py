@@ -8,17 +8,18 @@ from cloudwhale.model.job import Job
 from cloudwhale.model.offer import Offer
 from cloudwhale.planning.stock import SURE
 from cloudwhale.planning.switching import MAY_SWITCH, from_spot
-from cloudwhale.reporting.figures import cents, hour
+from cloudwhale.reporting.figures import cents, hour, percent
 
 
 def switch_fields(places: Places, job: Job, offer: Offer) -> Mapping[str, Any]:
     """Return what a job's line says of its deadline; nothing without one, or not on spot."""
     if offer.market != "spot" or job.spec.deadline is None:
         return {}
-    if job.spec.market not in MAY_SWITCH:
+    is_gang = job.spec.nodes > 1
+    if is_gang or job.spec.market not in MAY_SWITCH:
         says = (
-            f"it wants spot alone: its deadline is kept with {SURE:.0%}, and nothing switches to "
-            "on-demand for it"
+            f"it {'is a gang' if is_gang else 'wants spot alone'}: its deadline is kept with "
+            f"{percent(SURE)}, and nothing switches to on-demand for it"
         )
         return {"deadline_says": says}
     known = places.switches.known.get(job.id)

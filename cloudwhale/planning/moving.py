@@ -18,7 +18,7 @@ from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.leasing import coming_s
 from cloudwhale.planning.next_machines import as_waiting, comes
 from cloudwhale.planning.queue import earliest
-from cloudwhale.planning.reserving import clock
+from cloudwhale.planning.reserving import fixed
 from cloudwhale.planning.safety import stays_until
 from cloudwhale.planning.speeds import run_s
 from cloudwhale.planning.switching import changeover, is_on_spot, is_sure
@@ -81,6 +81,6 @@ def _left_there_s(job: Job, world: World, durations: Durations) -> Seconds:
 def _moved(job: Job, rental: Rental) -> p.AskToStop:
     says = f"stops, checkpoint first, to go on on {rental.id} ({rental.offer}), on-demand"
     if job.spec.deadline is not None:
-        says += f": for its deadline at {clock(job.spec.deadline)}"
+        says += f": for its deadline at {fixed(job.spec.deadline)}"
     reason = Reason(code=Code.SWITCHES, says=says, change="a later deadline")
     return p.AskToStop(job=job.id, attempt=job.attempt, wish="give-way", reason=reason)

@@ -94,3 +94,8 @@ def nothing(free: Free) -> Free:
 def clock(at: Instant) -> str:
     """Return a time of day, to five minutes: a new number in a reason is news to tell."""
     return datetime.fromtimestamp(300 * round(at / 300), UTC).strftime("%H:%M UTC")
+
+
+def fixed(at: Instant) -> str:
+    """Return a time that never moves, such as a deadline, as exactly as a person has set it."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

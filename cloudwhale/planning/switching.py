@@ -31,7 +31,7 @@ from cloudwhale.planning.leasing import (
 from cloudwhale.planning.next_machines import as_waiting, comes, seeks
 from cloudwhale.planning.payers import account_in, payers_of
 from cloudwhale.planning.queue import earliest
-from cloudwhale.planning.reserving import clock
+from cloudwhale.planning.reserving import clock, fixed
 from cloudwhale.planning.safety import Changeover, last_safe_at
 from cloudwhale.planning.speeds import run_s
 from cloudwhale.planning.stock import RESTORES_S, Stock
@@ -296,7 +296,7 @@ def why(switch: Switch) -> Reason:
     """Return what a job is told that is to be rented on-demand for its deadline."""
     deadline = switch.job.spec.deadline or 0.0
     says = (
-        f"its deadline at {clock(deadline)} needs on-demand from {clock(switch.at)} on: "
+        f"its deadline at {fixed(deadline)} needs on-demand from {clock(switch.at)} on: "
         f"{switch.change.takes_s:.0f} s until it goes on there and {switch.runs_s:.0f} s of work"
     )
     return Reason(code=Code.SWITCHES, says=says, change="a later deadline")

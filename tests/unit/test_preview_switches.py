@@ -56,7 +56,13 @@ def test_nothing_is_said_where_nothing_switches(tmp_path: Path, spec: JobSpec) -
 def test_who_wants_spot_alone_is_told_that_nothing_switches(tmp_path: Path) -> None:
     job = only(looked(a_desk(tmp_path), due_in(4.0, market="spot"), offers=BOTH))
     assert job.state == "rented" and job.switches_at is None
-    assert "wants spot alone" in job.deadline_says and "90%" in job.deadline_says
+    assert "wants spot alone" in job.deadline_says and "90 %" in job.deadline_says
+
+
+def test_a_gang_is_told_that_nothing_switches(tmp_path: Path) -> None:
+    job = only(looked(a_desk(tmp_path), due_in(4.0, nodes=2), offers=BOTH))
+    assert job.state == "rented" and job.switches_at is None
+    assert "it is a gang" in job.deadline_says
 
 
 def test_spot_alone_that_would_risk_its_deadline_is_refused(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Who switches to on-demand for its deadline: when, onto what, with which money."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 from clouding import an_offer
@@ -139,6 +140,8 @@ def test_at_its_moment_one_that_runs_is_rented_for_and_goes_on_meanwhile() -> No
     (rent,) = [step for step in made.steps if isinstance(step, p.Rent)]
     assert rent.reason.code is Code.SWITCHES
     assert "330 s until it goes on there and 3600 s of work" in rent.reason.says
+    due = datetime.fromtimestamp(NOW + HOUR + CHANGES + 120.0, UTC)
+    assert f"its deadline at {due:%Y-%m-%d %H:%M:%S} UTC needs" in rent.reason.says
 
 
 def test_one_that_waits_past_its_moment_is_rented_for_on_demand_though_spot_is_cheaper() -> None:
