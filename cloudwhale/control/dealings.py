@@ -15,7 +15,7 @@ from cloudwhale.model import event as e
 from cloudwhale.model import plan as p
 from cloudwhale.model.job import JobState
 from cloudwhale.model.reason import Code, Reason, Refusal
-from cloudwhale.model.rental import ON_ITS_WAY, Rental, RentalState
+from cloudwhale.model.rental import COMES_OR_IS, Rental, RentalState
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.model.world import World
 from cloudwhale.planning import booting, boots
@@ -218,7 +218,7 @@ def _goes_back_unbooted(rental: Rental, world: World) -> bool:
     """Say whether a machine did not come up, and is not back: an earlier controller judged so."""
     node = world.nodes.get(rental.node or "")
     is_unheard = node is None or not node.agent
-    goes_back = rental.state not in (*ON_ITS_WAY, RentalState.READY)
+    goes_back = rental.state not in COMES_OR_IS
     return goes_back and is_unheard and bool(booting.not_up(rental, world.now))
 
 

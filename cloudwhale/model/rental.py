@@ -137,3 +137,5 @@ class Rental(Value):
 
 
 ON_ITS_WAY = frozenset({RentalState.RESERVED, RentalState.REQUESTED, RentalState.BOOTING})
+COMES_OR_IS = frozenset({*ON_ITS_WAY, RentalState.READY})
+"""All but those that are lost, or on their way back."""

@@ -5,14 +5,12 @@ from dataclasses import replace
 
 from cloudwhale.model.job import Job, Member, Placement
 from cloudwhale.model.node import NodeState
-from cloudwhale.model.rental import ON_ITS_WAY, Rental, RentalState
+from cloudwhale.model.rental import COMES_OR_IS, Rental, RentalState
 from cloudwhale.model.units import NOTHING, MicroUsd
 from cloudwhale.model.world import Account, World
 from cloudwhale.planning import ledger, projects
 from cloudwhale.planning.inventory import Free
 from cloudwhale.planning.leasing import held_for, own_left, pledges
-
-COMES_OR_IS = frozenset({*ON_ITS_WAY, RentalState.READY})
 
 Seats = Callable[[Job, Free, Rental], Placement | None]
 """Says which devices a job gets on one machine."""

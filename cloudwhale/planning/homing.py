@@ -6,12 +6,11 @@ That is looked at only when it has just saved, at most once in half an hour for 
 time, and only while nobody waits who might want the room.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cloudwhale.model import plan as p
 from cloudwhale.model.job import Job, JobState, Placement
-from cloudwhale.model.node import Device
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.rental import Rental, RentalState
 from cloudwhale.model.units import Instant, MicroUsd, Seconds, micro_usd, usd
@@ -24,7 +23,7 @@ from cloudwhale.planning.leasing import landing_s, still_s, tenants
 from cloudwhale.planning.needs import spec_of
 from cloudwhale.planning.next_machines import comes
 from cloudwhale.planning.rules import Rules
-from cloudwhale.planning.speeds import left_s, speed
+from cloudwhale.planning.speeds import left_s, model_of, speed
 
 PAYS = 2.0
 """What is saved must be so many times what moving costs: expectations are often wrong by half."""
@@ -163,7 +162,7 @@ def _reason(home: _Home, rental: Rental, saves: MicroUsd, costs: MicroUsd) -> Re
 def _best_home(known: Homing, rental: Rental, job: Job, free: Mapping[str, Free]) -> _Home | None:
     """Return the owned place where it would end first; None: it suits none that is free."""
     devices = () if rental.taken is None else rental.taken.facts.devices
-    there = _model(job.placement, devices)
+    there = model_of(job.placement, devices)
     here_s = left_s(job, there, 0, known.durations, known.world.now)
     work_s = here_s * speed(job.spec, there)
     best: _Home | None = None
@@ -171,7 +170,7 @@ def _best_home(known: Homing, rental: Rental, job: Job, free: Mapping[str, Free]
         place = fit(spec_of(job), free[name])
         if not isinstance(place, Placement):
             continue
-        home_s = work_s / speed(job.spec, _model(place, free[name].node.facts.devices))
+        home_s = work_s / speed(job.spec, model_of(place, free[name].node.facts.devices))
         moves_s = landing_s([job]) + known.rules.restart_s
         later_s = moves_s + max(0.0, home_s - here_s)
         deadline = job.spec.deadline
@@ -180,10 +179,3 @@ def _best_home(known: Homing, rental: Rental, job: Job, free: Mapping[str, Free]
         if best is None or later_s < best.later_s:
             best = _Home(name, later_s)
     return best
-
-
-def _model(place: Placement | None, devices: Iterable[Device]) -> str | None:
-    """Return the model of a placement's first device; None: it has none."""
-    models = {device.id: device.model for device in devices}
-    given = () if place is None else place.devices
-    return next((models[name] for name in given if name in models), None)

@@ -7,7 +7,7 @@ from cloudwhale.model import plan as p
 from cloudwhale.model.job import Job, JobState, Placement
 from cloudwhale.model.node import NodeState
 from cloudwhale.model.reason import Code, Reason
-from cloudwhale.model.rental import ON_ITS_WAY, Renewal, Rental, RentalState
+from cloudwhale.model.rental import COMES_OR_IS, Renewal, Rental, RentalState
 from cloudwhale.model.units import Instant, MicroUsd, Seconds
 from cloudwhale.model.world import World
 from cloudwhale.planning import booting, gang_machines, projects
@@ -35,7 +35,6 @@ from cloudwhale.planning.speeds import run_s
 from cloudwhale.planning.telling import telling
 
 RENEWS_BEFORE_S: Seconds = 60.0  # an extension is asked for so long before the landing begins
-COMES_OR_IS = frozenset({*ON_ITS_WAY, RentalState.READY})
 LATE_START = 0.5  # of its own length that a job waits behind others beyond what was planned
 LATE_START_S: Seconds = 600.0
 

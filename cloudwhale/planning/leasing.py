@@ -5,13 +5,13 @@ from collections.abc import Iterable, Sequence
 from cloudwhale.model.job import CheckpointRule, Job
 from cloudwhale.model.offer import Offer
 from cloudwhale.model.reason import Code, Refusal
-from cloudwhale.model.rental import ON_ITS_WAY, Lease, Rental, RentalState
+from cloudwhale.model.rental import COMES_OR_IS, Lease, Rental
 from cloudwhale.model.terms import SAVING_S, WATCHED_S
 from cloudwhale.model.units import NOTHING, Instant, MicroUsd, Seconds, usd
 from cloudwhale.model.world import Account, World
 from cloudwhale.planning import ledger
 from cloudwhale.planning.durations import Durations
-from cloudwhale.planning.speeds import left_s, run_s
+from cloudwhale.planning.speeds import left_s, model_of, run_s
 
 STOP_AFTER_S: Seconds = 120.0  # from the planned end to the stop that the provider enforces
 LEAST_LEASE_S: Seconds = 300.0  # shorter ones would be renewed before anything has happened
@@ -92,7 +92,7 @@ def pledged(rental: Rental) -> MicroUsd:
 
 def _goes(rental: Rental) -> bool:
     """Say whether nobody needs a machine beyond its lease: it is gone, or on its way back."""
-    return rental.ended_at is not None or rental.state not in (*ON_ITS_WAY, RentalState.READY)
+    return rental.ended_at is not None or rental.state not in COMES_OR_IS
 
 
 def pledges(world: World, payer: str, but: str) -> MicroUsd:
@@ -142,8 +142,9 @@ def tenants(world: World, rental: Rental) -> list[Job]:
 
 def still_s(jobs: Iterable[Job], rental: Rental, durations: Durations, now: Instant) -> Seconds:
     """Return how much longer the last of some tenants is expected to run."""
-    models = {d.id: d.model for d in rental.taken.facts.devices} if rental.taken else {}
-    return max((left_s(job, _model(job, models), 0, durations, now) for job in jobs), default=0.0)
+    devices = rental.taken.facts.devices if rental.taken else ()  # of a gang all are alike
+    models = ((job, model_of(job.placement, devices)) for job in jobs)
+    return max((left_s(job, model, 0, durations, now) for job, model in models), default=0.0)
 
 
 def coming_s(jobs: Iterable[Job], rental: Rental, durations: Durations) -> Seconds:
@@ -151,11 +152,6 @@ def coming_s(jobs: Iterable[Job], rental: Rental, durations: Durations) -> Secon
     devices = rental.taken.facts.devices if rental.taken is not None else ()
     model = devices[0].model if devices else None
     return max((run_s(job, model, 0, durations) for job in jobs), default=0.0)
-
-
-def _model(job: Job, models: dict[str, str]) -> str | None:
-    given = job.placement.devices if job.placement is not None else ()  # of a gang all are alike
-    return next((models[name] for name in given if name in models), None)
 
 
 def admitted(

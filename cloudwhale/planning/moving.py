@@ -20,7 +20,7 @@ from cloudwhale.planning.next_machines import as_waiting, comes
 from cloudwhale.planning.queue import earliest
 from cloudwhale.planning.reserving import fixed
 from cloudwhale.planning.safety import stays_until
-from cloudwhale.planning.speeds import run_s
+from cloudwhale.planning.speeds import model_of, run_s
 from cloudwhale.planning.switching import changeover, is_on_spot, is_sure
 
 
@@ -70,11 +70,8 @@ def _left_there_s(job: Job, world: World, durations: Durations) -> Seconds:
     place = job.placement
     rental = None if place is None else world.rentals.get(place.node)
     devices = () if rental is None or rental.taken is None else rental.taken.facts.devices
-    models = {device.id: device.model for device in devices}
-    given = () if place is None else place.devices
-    model = next((models[name] for name in given if name in models), None)
     ran_s = 0.0 if job.started_at is None else world.now - job.started_at
-    left_s = run_s(job, model, 0, durations) - ran_s
+    left_s = run_s(job, model_of(place, devices), 0, durations) - ran_s
     return left_s if left_s > 0 else math.inf
 
 

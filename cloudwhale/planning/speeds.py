@@ -55,6 +55,13 @@ def speed(spec: JobSpec, model: str | None) -> float:
     return 1.0 if known is None else known
 
 
+def model_of(place: Placement | None, devices: Iterable[Device]) -> str | None:
+    """Return the model of a placement's first device, of some that lie there; None: it has none."""
+    models = {device.id: device.model for device in devices}
+    given = () if place is None else place.devices
+    return next((models[name] for name in given if name in models), None)
+
+
 def pace(spec: JobSpec, place: Placement, devices: Iterable[Device]) -> float:
     """Return how fast a job goes at a place beside where its duration holds."""
     models = {device.id: device.model for device in devices}

@@ -16,7 +16,7 @@ from cloudwhale.model import plan as p
 from cloudwhale.model.job import HOLDS_A_PLACE, Job, JobState, Wish
 from cloudwhale.model.offer import Offer
 from cloudwhale.model.reason import Code, Reason
-from cloudwhale.model.rental import ON_ITS_WAY, Rental, RentalState
+from cloudwhale.model.rental import COMES_OR_IS, Rental
 from cloudwhale.model.units import NOTHING, Instant, MicroUsd, Seconds
 from cloudwhale.model.world import World
 from cloudwhale.planning import ledger, projects
@@ -33,14 +33,13 @@ from cloudwhale.planning.payers import account_in, payers_of
 from cloudwhale.planning.queue import earliest
 from cloudwhale.planning.reserving import clock, fixed
 from cloudwhale.planning.safety import Changeover, last_safe_at
-from cloudwhale.planning.speeds import run_s
+from cloudwhale.planning.speeds import model_of, run_s
 from cloudwhale.planning.stock import RESTORES_S, Stock
 
 RESTORES_BYTES_S = 100e6
 """What a machine fetches of a checkpoint in a second, from another region too: a first guess."""
 
 MAY_SWITCH = ("auto", "on-demand")
-COMES_OR_IS = frozenset({*ON_ITS_WAY, RentalState.READY})
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,8 +330,7 @@ def _is_in_time(job: Job, decision: p.Decision, world: World, durations: Duratio
     node = None if place is None else world.nodes.get(place.node)
     if place is None or node is None or job.spec.deadline is None:
         return False
-    models = {device.id: device.model for device in node.facts.devices}
-    model = next((models[name] for name in place.devices if name in models), None)
+    model = model_of(place, node.facts.devices)
     return world.now + restore_s(job) + run_s(job, model, 0, durations) <= job.spec.deadline
 
 
