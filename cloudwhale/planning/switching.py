@@ -9,7 +9,7 @@ due, the next one has a later moment.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from cloudwhale.model import plan as p
@@ -94,10 +94,11 @@ class Switches:
 
 def switches_of(world: World, durations: Durations) -> Switches:
     """Return who may have to switch; called once a round, cheap where nobody has a deadline."""
-    jobs = [job for job in world.jobs.values() if may_switch(job, world)] if world.offers else []
-    if not jobs:
+    jobs = [job for job in world.jobs.values() if may_switch(job, world)]
+    offers = (world.offers or _stand_ins(world)) if jobs else ()
+    if not offers:
         return Switches()
-    firm = Stock((offer for offer in world.offers if offer.market == "on-demand"), durations)
+    firm = Stock((offer for offer in offers if offer.market == "on-demand"), durations)
     waiting = [(job, _for_on_demand(job, world.now)) for job in jobs if not _has_way(job, world)]
     firm.look_at([waits for _, waits in waiting])
     found: dict[str, Switch] = {}
@@ -106,9 +107,24 @@ def switches_of(world: World, durations: Durations) -> Switches:
         if switch is not None:
             found[job.id] = switch
     due_at = {name: one.at - _lead_s(world.jobs[name], world) for name, one in found.items()}
-    due = frozenset(name for name, at in due_at.items() if world.now >= at)
-    times = (at for name, at in due_at.items() if name not in due)
+    due = frozenset(name for name, at in due_at.items() if world.offers and world.now >= at)
+    times = (at for at in due_at.values() if at > world.now)
     return Switches(found, due, earliest(*times), promised=_promised(found, world))
+
+
+def _stand_ins(world: World) -> Sequence[Offer]:
+    """Return the spot machines that we have as if they were had on-demand, at their highest price.
+
+    For a controller that has just begun, which nothing is offered to yet: nobody is rented for, but
+    what was promised is no money for longer leases.
+    """
+    taken = [one.taken for _, one in sorted(world.rentals.items()) if one.taken is not None]
+    found = {
+        offer.id: offer.but(market="on-demand", price_usd_h=offer.cap_usd_h)
+        for offer in taken
+        if offer.market == "spot" and offer.cap_usd_h is not None
+    }
+    return tuple(found.values())
 
 
 def _lead_s(job: Job, world: World) -> Seconds:

@@ -276,6 +276,19 @@ def test_at_its_moment_nothing_is_spent_first_on_the_machine_that_it_leaves() ->
     assert rents(checked(of)) == [("firm", ("j",))]
 
 
+def test_a_controller_that_is_offered_nothing_yet_keeps_what_was_promised() -> None:
+    job, end = runs(NOW + 4 * HOUR), about_to_renew()
+    needs = seen(world(job, rentals=ON_SPOT)).known["j"].may_cost
+    enough = round(float(usd(MicroUsd(micro_usd(5) + needs))) + 0.5, 2)
+    for offers in ((FIRM, SPOT), ()):
+        made = checked(world(job, rentals=(end,), limit=enough, offers=offers))
+        (longer,) = (step.rental.renewal for step in made.steps if isinstance(step, p.Renew))
+        assert longer is not None and longer.reserved <= micro_usd("0.51")
+    late = world(runs(NOW + HOUR), rentals=(end,), offers=())
+    assert not seen(late).due
+    assert (checked(late).look_again_at or NOW + 1.0) > NOW
+
+
 def test_at_its_moment_nobody_goes_before_it_onto_a_machine_that_is_kept_longer_for_that() -> None:
     late = runs(NOW + HOUR + CHANGES + 120.0)
     needs = seen(world(late, rentals=ON_SPOT)).known["j"].may_cost
