@@ -112,10 +112,11 @@ class Controller:
         """
         now = self._now()
         self._look(now, rung=rung)
-        world = replace(self._store.world(now), seed=self._chosen.seed)
+        world = self._store.world(now)
         self._watcher.offers.learn(self._lives.hazards(world.rentals, now))
         world = replace(
             world,
+            seed=self._chosen.seed,
             sightings=self._watcher.sightings(world, now),
             offers=self._watcher.offers.open(
                 now, world.rentals.values(), regions_of_jobs(world.jobs.values())

@@ -22,7 +22,6 @@ from cloudwhale.planning.fit import fit
 from cloudwhale.planning.inventory import Free, free_capacity
 from cloudwhale.planning.leasing import (
     LONGER,
-    finishing,
     landing_s,
     late_until,
     lease_until,
@@ -32,6 +31,7 @@ from cloudwhale.planning.leasing import (
 from cloudwhale.planning.needs import spec_of
 from cloudwhale.planning.next_machines import comes
 from cloudwhale.planning.speeds import run_s
+from cloudwhale.planning.started import Started
 from cloudwhale.planning.stock import Stock
 
 
@@ -47,13 +47,22 @@ class _Open:
 
 
 def joins(
-    world: World, leaving: Sequence[Job], durations: Durations, stock: Stock
+    world: World,
+    leaving: Sequence[Job],
+    durations: Durations,
+    stock: Stock,
+    started: Started | None = None,
 ) -> Sequence[p.Join]:
-    """Return which of the jobs that leave the queue join a machine, first come, first served."""
-    opened = list(_opened(world, durations))
-    purses = _Purses(world, durations)
+    """Return which of the jobs that leave the queue join a machine, first come, first served.
+
+    `started`: the forecasts of the same world, where they are known already.
+    """
+    opened = list(_opened(world, durations)) if leaving else []
+    if not opened:
+        return ()
+    purses = _Purses(world, started or Started(world, durations))
     found: list[p.Join] = []
-    for job in leaving if opened else ():
+    for job in leaving:
         best = min(_costs(job, opened, world, durations), default=None, key=lambda one: one[:2])
         own = next(stock.options(job), None)
         if best is None or (own is not None and best[0] >= own.cost):
@@ -139,12 +148,12 @@ class _Purses:
     A lease itself is lengthened when it is about to end; what has started can be finished.
     """
 
-    def __init__(self, world: World, durations: Durations) -> None:
+    def __init__(self, world: World, started: Started) -> None:
         self._world = world
         runs = {rental.payer for rental in world.rentals.values()}
         self._started: projects.Amounts = {
-            **{run: finishing(world, run, durations) for run in runs},
-            **projects.forecasts(world, durations),
+            **{run: started.of(run) for run in runs},
+            **started.of_projects,
         }
         """What finishing its work may need beyond its leases, by account."""
 

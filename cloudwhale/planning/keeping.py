@@ -258,8 +258,8 @@ class _Keeping:
 
         Before its planned start nobody passes who was to start earlier and has no room yet.
         """
-        free = self.free()
-        if free is None or not self.expected or self.rental.gang:
+        free = self.free() if self.expected and not self.rental.gang else None
+        if free is None:
             return
         is_empty, is_behind = not self.here, False
         for job in list(self.expected):

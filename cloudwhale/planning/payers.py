@@ -6,6 +6,7 @@ budget which is set in mid-month knows what is spent.
 """
 
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 from cloudwhale.model.budget import Budget
 from cloudwhale.model.job import Job
@@ -15,6 +16,7 @@ from cloudwhale.model.world import Account, World
 PREFIX = "project:"
 
 
+@lru_cache(maxsize=256)
 def month_of(at: Instant) -> str:
     """Return the month of a time in UTC, `2026-11`."""
     return datetime.fromtimestamp(at, tz=UTC).strftime("%Y-%m")

@@ -24,7 +24,9 @@ from cloudwhale.planning.reconcile import differences
 from cloudwhale.planning.refusals import Verdict
 from cloudwhale.planning.renting import quotes, unaffordable
 from cloudwhale.planning.speeds import pace
+from cloudwhale.planning.started import Started
 from cloudwhale.planning.stock import Stock
+from cloudwhale.planning.stocking import stocked
 from cloudwhale.planning.switching import Switches
 from cloudwhale.planning.tendering import Rented, rentals
 from cloudwhale.spi.waiting import Quote
@@ -123,16 +125,17 @@ def _supplied(paid: World, queue: Queue, policies: Policies, known: _Known) -> _
     seeking = tuple(job for job in queue.seeking if job.id not in kept.expected)
     stock = _stock(paid, policies, (*ready, *seeking, *switches.due), durations)
     quoted: Mapping[str, Quote] = {}
+    started = Started(paid, durations)
     if stock is not None:
         stock = stock.keeping(switches.keeps, switches.due, switches.promised)
-        quoted = quotes(paid, (*ready, *seeking), durations, stock)
+        quoted = quotes(paid, (*ready, *seeking), durations, stock, started)
     # Whoever still holds a place is asked about only where it could be rented for.
     seeking = tuple(job for job in seeking if job.id in quoted)
     found = matched(at_home(paid), ready, policies, quoted, seeking)
     found = switching.settled(found, switches, paid, durations)
     if stock is None or policies.rent is None:
         return _Supplied(found, is_sought=bool(seeking))
-    joined = joins(paid, _joining(found, paid), durations, stock)
+    joined = joins(paid, _joining(found, paid), durations, stock, started)
     found = found.without({step.job for step in joined})
     for step in joined:
         accounts = projects.less(paid, step.projects)
@@ -142,7 +145,8 @@ def _supplied(paid: World, queue: Queue, policies: Policies, known: _Known) -> _
     gets = {*rented.jobs, *(one.job for one in joined), *(job.id for job, _ in found.places)}
     lost = switching.not_had(switches, gets, rented.refused)
     if policies.wait is not None:
-        found = _with_prices(found, paid, durations, stock)
+        started = Started(paid, durations) if joined else started
+        found = _with_prices(found, stock, durations, started)
     return _Supplied(found, joined, rented, lost, bool(seeking))
 
 
@@ -161,7 +165,7 @@ def _stock(
 ) -> Stock | None:
     """Return what can be rented; None where nothing is offered, or nobody asks: most rounds."""
     asks = policies.rent is not None and world.offers and jobs
-    return Stock(world.offers, durations) if asks else None
+    return stocked(world.offers, durations) if asks else None
 
 
 def _in_order(world: World) -> World:
@@ -240,13 +244,13 @@ def _waits_for_supply(job: Job) -> bool:
     return job.reason is not None and job.reason.code in NOT_HAD
 
 
-def _with_prices(found: Matched, world: World, durations: Durations, stock: Stock) -> Matched:
+def _with_prices(found: Matched, stock: Stock, durations: Durations, started: Started) -> Matched:
     """Return what was found, where those that can run nowhere here are told of what they lack.
 
     Only where something could be rented for them, if there were money.
     """
     nowhere = [job for job, verdict in found.refused if verdict.code is Code.NOTHING_FITS]
-    told = unaffordable(world, nowhere, durations, stock)
+    told = unaffordable(started.world, nowhere, durations, stock, started)
     if not told:
         return found
     refused = tuple(

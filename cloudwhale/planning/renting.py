@@ -16,7 +16,6 @@ from cloudwhale.planning.inventory import Free, free_capacity
 from cloudwhale.planning.leasing import (
     admitted,
     bounded,
-    finishing,
     held_for,
     pledges,
     tail,
@@ -24,6 +23,7 @@ from cloudwhale.planning.leasing import (
 )
 from cloudwhale.planning.needs import spec_of
 from cloudwhale.planning.payers import account_name, month_of, payers_of, project_and_month
+from cloudwhale.planning.started import Started
 from cloudwhale.planning.stock import Option, Stock
 from cloudwhale.spi.waiting import Quote
 
@@ -37,14 +37,17 @@ class Till:
         durations: Durations,
         keeps: Mapping[str, MicroUsd] | None = None,
         promised: Collection[str] = (),
+        started: Started | None = None,
     ) -> None:
-        """`promised`: ids of those whose part of `keeps` is in no account of the world any more."""
-        self.world, self.durations = world, durations
+        """`promised`: ids of those whose part of `keeps` is in no account of the world any more.
+
+        `started`: the forecasts of the same rentals and jobs, where they are known already.
+        """
+        self.world = world
         self._keeps = keeps or {}
         """By job: what is kept beside a spot machine of its."""
         self._promised = promised
-        self._forecasts: dict[str, MicroUsd] = {}
-        self._of_projects: projects.Amounts | None = None
+        self._started = started or Started(world, durations)
         self._month = month_of(world.now)
 
     def refusal(self, job: Job, option: Option, account: Account | None) -> Refusal | None:
@@ -76,11 +79,14 @@ class Till:
         forecast = MicroUsd(self.forecast(job.run) + late)
         theirs = account_name(job.spec.project, self._month)
         started = {theirs: MicroUsd(self.forecast(theirs) + late)}
-        accounts = self.world.accounts if account is None else {job.run: account}
-        world = self.given_back([job], {**self.world.accounts, **accounts})
+        world = self.world
+        if job.id in self._promised:
+            accounts = {} if account is None else {job.run: account}
+            world = self.given_back([job], {**world.accounts, **accounts})
+            account = world.accounts.get(job.run)
         return (
-            bounded(job, MicroUsd(worst + late), held_for(self.world, job))
-            or admitted(world.accounts.get(job.run), job.run, worst, forecast, anew=True)
+            bounded(job, MicroUsd(worst + late), held_for(world, job))
+            or admitted(account, job.run, worst, forecast, anew=True)
             or projects.refusal(world, {theirs: worst}, started)
         )
 
@@ -106,26 +112,23 @@ class Till:
 
     def forecast(self, payer: str) -> MicroUsd:
         """Return what finishing the started work of a run or project costs beyond its leases."""
-        if project_and_month(payer) is not None:
-            if self._of_projects is None:
-                self._of_projects = projects.forecasts(self.world, self.durations)
-            return self._of_projects.get(payer, NOTHING)
-        found = self._forecasts.get(payer)
-        if found is None:
-            found = finishing(self.world, payer, self.durations)
-            self._forecasts[payer] = found
-        return found
+        return self._started.of(payer)
 
 
 def quotes(
-    world: World, jobs: Collection[Job], durations: Durations, stock: Stock
+    world: World,
+    jobs: Collection[Job],
+    durations: Durations,
+    stock: Stock,
+    started: Started | None = None,
 ) -> Mapping[str, Quote]:
     """Return for each job the cheapest machine that its payer could have now, if there is one.
 
     Only offers that fit and whose price and highest price are known; the money for the whole
     lease is there. Nobody is rented for who fits on a machine of ours whose agent is being started.
     """
-    till, found = Till(world, durations, stock.keeps, stock.promised), dict[str, Quote]()
+    till = Till(world, durations, stock.keeps, stock.promised, started)
+    found: dict[str, Quote] = {}
     stock.look_at(jobs)
     waking = _waking(world)
     for job in jobs:
@@ -155,13 +158,18 @@ def _quote(option: Option) -> Quote:
 
 
 def unaffordable(
-    world: World, jobs: Iterable[Job], durations: Durations, stock: Stock
+    world: World,
+    jobs: Iterable[Job],
+    durations: Durations,
+    stock: Stock,
+    started: Started | None = None,
 ) -> Mapping[str, Reason]:
     """Return, for jobs that some offer fits, why none of these is rented: for want of money.
 
     Asked for those that can run nowhere else.
     """
-    till, found = Till(world, durations, stock.keeps, stock.promised), dict[str, Reason]()
+    till = Till(world, durations, stock.keeps, stock.promised, started)
+    found: dict[str, Reason] = {}
     for job in jobs:
         option = next(stock.options(job), None)
         if option is None:

@@ -41,6 +41,10 @@ RESTORES_S: Seconds = 60.0
 """From a machine that is there to work that goes on: fetching and loading a checkpoint."""
 
 
+MOST_ROWS = 20_000
+"""So many are kept of the times that are worked out, at most: 800 bytes each for 100 kinds."""
+
+
 @dataclass(frozen=True, slots=True)
 class Option:
     """An offer that fits a job."""
@@ -106,6 +110,14 @@ class Stock:
 
         self.promised: Collection[str] = ()
         """Ids of those for whom it is kept already: it is in no account of the world any more."""
+
+    def lasting(self, durations: Durations) -> Stock:
+        """Return the same with other durations; what is worked out is shared, as it stays true."""
+        if len(self._rows) > MOST_ROWS:
+            self._rows.clear()
+        other = copy.copy(self)
+        other._durations = durations
+        return other
 
     def keeping(
         self, keeps: Mapping[str, MicroUsd], at_once: Collection[str], promised: Collection[str]
@@ -182,6 +194,7 @@ class Stock:
             saving = Risk(every_s=every_s, save_s=SAVE_HOLDS_S)
             rows = self._at_risk(specs, saving, nodes, late=late)
             for key, row in zip(keys, rows, strict=True):
+                row.setflags(write=False)  # from round to round it is shared
                 self._rows[key, late] = row
 
     def _known(self, job: Job, *, late: bool) -> Row:

@@ -35,6 +35,7 @@ from cloudwhale.planning.reserving import clock, fixed
 from cloudwhale.planning.safety import Changeover, last_safe_at
 from cloudwhale.planning.speeds import model_of, run_s
 from cloudwhale.planning.stock import RESTORES_S, Stock
+from cloudwhale.planning.stocking import stocked
 
 RESTORES_BYTES_S = 100e6
 """What a machine fetches of a checkpoint in a second, from another region too: a first guess."""
@@ -98,7 +99,7 @@ def switches_of(world: World, durations: Durations) -> Switches:
     offers = (world.offers or _stand_ins(world)) if jobs else ()
     if not offers:
         return Switches()
-    firm = Stock((offer for offer in offers if offer.market == "on-demand"), durations)
+    firm = stocked(offers, durations, "on-demand")
     waiting = [(job, _for_on_demand(job, world.now)) for job in jobs if not _has_way(job, world)]
     firm.look_at([waits for _, waits in waiting])
     found: dict[str, Switch] = {}
