@@ -227,7 +227,7 @@ def _refused(found: Matched) -> Iterator[p.Explain]:
         keep_numbers = position < HEAD_OF_QUEUE
         if not (keep_numbers or _is_other(job, verdict.code)):
             continue  # no news, whatever the words: most of a long queue
-        if verdict.code is Code.NOTHING_FITS and _waits_for_supply(job):
+        if verdict.code in NOWHERE and _waits_for_supply(job):
             continue  # that it can run nowhere here is why it is rented for
         reason = verdict.reason
         if found.reserved is not None and job.id == found.reserved[0]:
@@ -236,6 +236,7 @@ def _refused(found: Matched) -> Iterator[p.Explain]:
             yield p.Explain(job=job.id, reason=reason)
 
 
+NOWHERE = frozenset({Code.NOTHING_FITS, Code.NO_NODES})
 NOT_HAD = frozenset({Code.NO_CAPACITY, Code.QUOTA, Code.BOOT_FAILED, Code.CIRCUIT_OPEN})
 
 
@@ -249,7 +250,7 @@ def _with_prices(found: Matched, stock: Stock, durations: Durations, started: St
 
     Only where something could be rented for them, if there were money.
     """
-    nowhere = [job for job, verdict in found.refused if verdict.code is Code.NOTHING_FITS]
+    nowhere = [job for job, verdict in found.refused if verdict.code in NOWHERE]
     told = unaffordable(started.world, nowhere, durations, stock, started)
     if not told:
         return found

@@ -241,6 +241,12 @@ def test_what_can_run_nowhere_else_says_what_it_lacks_of_money() -> None:
     assert step.reason.code is Code.OVER_BUDGET and "has no budget" in step.reason.says
 
 
+def test_a_house_without_nodes_of_its_own_is_told_of_money_too() -> None:
+    made = plan(replace(world(limit=None), nodes={}), RENTING)
+    (step,) = (step for step in made.steps if isinstance(step, p.Explain))
+    assert step.reason.code is Code.OVER_BUDGET and "has no budget" in step.reason.says
+
+
 def test_nobody_is_told_of_money_where_nothing_is_offered() -> None:
     made = plan(world(offers=()), RENTING)
     (step,) = (step for step in made.steps if isinstance(step, p.Explain))
