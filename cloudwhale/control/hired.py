@@ -132,7 +132,7 @@ class Hired:
         says = f"{rental.id} is taken away by its provider in {left_s:.0f} s: {notice.says}"
         if not notice.stops:  # it works on for now, and its agent says it again in time
             return (_noted(rental, says, self._now, Code.TAKEN_AWAY),)
-        return self._remembered(self._taken(rental, says))
+        return self._remembered(self._taken(rental, says, notice.goes_at))
 
     def stuck(self, name: str, error: CloudwhaleError, tried: Tried) -> tuple[e.Event, ...]:
         """Return that a machine's end keeps failing: its money stays set aside, a person must look.
@@ -186,17 +186,17 @@ class Hired:
             return _listed(rental, machine, self._now)
         why = f": {machine.says}" if machine.says else ""
         says = f"{rental.id} is taken away by its provider{why}"
-        return self._taken(rental, says, is_heard=False)
+        return self._taken(rental, says, goes_at=None)
 
-    def _taken(self, rental: Rental, says: str, *, is_heard: bool = True) -> Iterator[e.Event]:
+    def _taken(self, rental: Rental, says: str, goes_at: Instant | None) -> Iterator[e.Event]:
         """Yield that a provider takes a machine: nothing starts there, and its attempts recover.
 
-        What runs there is landed by its agent, or is asked to stop where nobody knows whether that
-        has heard of it.
+        What runs there is landed by its agent; or is asked to stop where nobody knows whether that
+        has heard of it: `goes_at` is what the machine was told.
         """
         now = self._now
         yield _noted(rental, says, now, Code.TAKEN_AWAY)
-        going = rental.but(state=RentalState.DRAINING, interrupted_at=now)
+        going = rental.but(state=RentalState.DRAINING, interrupted_at=now, goes_at=goes_at)
         yield e.RentalChanged(at=now, rental=going)
         if rental.node is None:
             return
@@ -206,7 +206,7 @@ class Hired:
             if (job.id, job.attempt) in self._lost:
                 continue
             self._lost.add((job.id, job.attempt))
-            if not is_heard and job.wish is None:
+            if goes_at is None and job.wish is None:
                 yield e.StopWished(
                     at=now, job=job.id, attempt=job.attempt, wish="give-way", reason=reason
                 )

@@ -92,6 +92,8 @@ class Rental(Value):
     """When the machine was gone, and its bill with it."""
     interrupted_at: Instant | None = None
     """When its provider took it, or said that it would, though nobody had asked; None: never."""
+    goes_at: Instant | None = None
+    """Until when it stays then, as its provider told the machine; None: nobody has been told."""
     taken: Offer | None = None
     """The offer as it was when it was taken."""
     jobs: dict[str, str] = {}

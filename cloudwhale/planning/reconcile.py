@@ -255,9 +255,12 @@ def _out_for_certain(job: Job, world: World, silent_s: Seconds) -> Iterator[p.St
 def _ran_until(job: Job, world: World, heard_at: Instant) -> Instant:
     """Return when a lost attempt ran last: until its machine ended, or as long as it was heard."""
     rental = None if job.placement is None else world.rentals.get(job.placement.node)
-    if rental is None or rental.ended_at is None:
+    if rental is None:
         return heard_at
-    return max(heard_at, min(rental.ended_at, world.now))
+    if rental.ended_at is not None:
+        return max(heard_at, min(rental.ended_at, world.now))
+    # A controller that was away counts its silence anew; there is no machine any more all the same.
+    return heard_at if rental.goes_at is None else min(heard_at, rental.goes_at)
 
 
 def _unwanted(job: Job) -> Iterator[p.Step]:

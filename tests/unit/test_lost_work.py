@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from keeping_world import LOST, NAME, RUNNING, checked, world
+from keeping_world import DRAINING, LOST, NAME, RUNNING, checked, world
 
 from cloudwhale.model import plan as p
 from cloudwhale.model.job import Checkpoint, JobState
@@ -35,3 +35,13 @@ def test_it_ran_until_its_machine_ended_though_it_was_heard_before(
     made = checked(replace(of, sightings=heard))
     (clear,) = [step for step in made.steps if isinstance(step, p.Clear)]
     assert clear.lost_s == lost_s
+
+
+def test_of_a_machine_that_was_to_go_nothing_ran_longer_than_it_was_told_to_stay() -> None:
+    """A controller that was away counts all silence from when it is back."""
+    going = DRAINING.but(interrupted_at=30.0, goes_at=60.0)
+    of = world(going, RECOVERING, now=5000.0, node=NodeState.LOST)
+    heard = {**of.sightings, NAME: Sighting(node=NAME, heard_at=1000.0)}
+    made = checked(replace(of, sightings=heard))
+    (clear,) = [step for step in made.steps if isinstance(step, p.Clear)]
+    assert clear.lost_s == 40.0  # it began at 20
