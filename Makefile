@@ -65,11 +65,11 @@ check: venv  ## the guards alone: format, lint, types, imports
 	@$(BIN)/lint-imports --no-logo
 
 bench: venv  ## the figures that cloudwhale must reach, measured on this machine
-	@missed=; for name in run match holds seeds offers sandbox endpoint machines bundle inputs boots; do \
+	@missed=; for name in run match holds seeds offers sandbox endpoint machines bundle inputs boots notices; do \
 	    PATH="$(BIN):$$PATH" python tests/benchmarks/$$name.py || missed=1; done; [ -z "$$missed" ]
 
 tables: venv  ## the tables of docs/measured.md (hours; traces in CLOUDWHALE_TRACES)
-	@for name in openb burst philly rentals ablation; do \
+	@for name in openb burst philly rentals spot spot_zones ablation; do \
 	    PATH="$(BIN):$$PATH" python tests/benchmarks/$$name.py || exit 1; done
 
 clean:  ## remove .venv, .demo and what the tools left behind
