@@ -89,6 +89,7 @@ class Stock:
         self._model_devices = [first[name] for name in self._models]
         self._rules, self._rule_at = self._ruled()
         self._rows: dict[tuple[_Asked, bool], Row] = {}
+        self._ranks: dict[tuple[_Asked, tuple[Data, ...]], tuple[Row, Any]] = {}
         self._dangers = self._endangered()
         self._amounts = np.array(
             [[k.devices, k.cpu, k.memory_gib, k.disk_gib] for k in self.kinds]
@@ -115,6 +116,7 @@ class Stock:
         """Return the same with other durations; what is worked out is shared, as it stays true."""
         if len(self._rows) > MOST_ROWS:
             self._rows.clear()
+            self._ranks.clear()
         other = copy.copy(self)
         other._durations = durations
         return other
@@ -292,11 +294,9 @@ class Stock:
 
     def options(self, job: Job) -> Iterator[Option]:
         """Yield the offers that fit a job, the cheapest first; ties end at the offer's id."""
-        import numpy as np
-
         runs_s = self.runs_s(job)
-        costs = self.costs_usd(runs_s) * job.spec.nodes + self.moved_usd(job)
-        for at in map(int, np.argsort(costs, kind="stable")):
+        costs, order = self._ranked(job, runs_s)
+        for at in map(int, order):
             if math.isinf(runs_s[at]):
                 return
             offer, kind = self.offers[at], self.kinds[at]
@@ -306,6 +306,16 @@ class Stock:
                 price_usd_h=MicroUsd(round(kind.usd_h * MICRO_PER_USD)),
                 cost=MicroUsd(math.ceil(costs[at] * MICRO_PER_USD - DUST)),
             )
+
+    def _ranked(self, job: Job, runs_s: Row) -> tuple[Row, Any]:
+        """Return what each kind costs a job, and their positions, the cheapest first."""
+        import numpy as np
+
+        key = (self._key(job), job.spec.data)
+        if key not in self._ranks:
+            costs = self.costs_usd(runs_s) * job.spec.nodes + self.moved_usd(job)
+            self._ranks[key] = (costs, np.argsort(costs, kind="stable"))
+        return self._ranks[key]
 
     def empty(self, offer: str) -> Free:
         """Return what would be free on a machine of an offer that nobody uses."""
