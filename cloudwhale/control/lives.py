@@ -5,12 +5,17 @@ from dataclasses import replace
 
 from cloudwhale.model.rental import Rental
 from cloudwhale.model.units import Instant, Seconds
-from cloudwhale.planning.hazards import FORGOTTEN_S, Hazards, Life, learned, life_of
+from cloudwhale.planning.hazards import (
+    FORGOTTEN_S,
+    NOTHING_LEARNED,
+    Hazards,
+    Life,
+    learned,
+    life_of,
+)
 
 ANEW_EVERY_S: Seconds = 300.0
 """So often what was seen is faded anew, though nothing has happened."""
-
-NOTHING = Hazards()
 
 Signature = tuple[tuple[str, Instant | None, Instant | None], ...]
 
@@ -24,7 +29,7 @@ class Lives:
         self._lives: dict[str, Life] | None = None
         self._open: frozenset[str] = frozenset()
         self._signature: Signature | None = None
-        self._learned = NOTHING
+        self._learned = NOTHING_LEARNED
         self._anew_at: Instant = float("inf")
 
     def hazards(self, rentals: Mapping[str, Rental], now: Instant) -> Hazards:
@@ -42,7 +47,7 @@ class Lives:
         here = {name: life for name, life in found.items() if life is not None}
         lives |= here
         self._open, self._signature = frozenset(here), signature
-        self._learned = learned(lives.values(), now) if lives else NOTHING
+        self._learned = learned(lives.values(), now) if lives else NOTHING_LEARNED
         self._anew_at = now + ANEW_EVERY_S if lives else float("inf")
         return self._learned
 

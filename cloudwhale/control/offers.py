@@ -18,7 +18,7 @@ from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.planning.allowing import Limits, allowed
 from cloudwhale.planning.boots import Scope
 from cloudwhale.planning.gravity import moves
-from cloudwhale.planning.hazards import Hazards
+from cloudwhale.planning.hazards import NOTHING_LEARNED, Hazards
 from cloudwhale.planning.shortlist import shortlist
 from cloudwhale.spi.provider import Provider
 
@@ -80,7 +80,7 @@ class Offers:
         self._accepts_no_stop = False
         self._without_stop: set[str] = set()
         """Providers that were told of, as nobody ends their machines by itself."""
-        self._learned = Hazards()
+        self._learned = NOTHING_LEARNED
         self._hazards: dict[str, float | None] = {}
         """By the offer's id, where what was learned differs from what its provider says."""
         self.circuits = Circuits()

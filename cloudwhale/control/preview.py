@@ -206,12 +206,15 @@ class _Previewing:
         option = next(self.places.options(job), None)
         return says if option is None else says.replace(option.offer.id, called(option.offer))
 
+    def _late(self, job: Job, code: Code) -> Reason | None:
+        """Return why nothing would be in time; None: something would."""
+        late = too_late(self.places, job)
+        return beyond_means(self.places, job) if late is None and code in MONEY else late
+
     def _left(self, job: Job, fate: Fate) -> tuple[State, Reason]:
         """Return what becomes of a job that gets no place, and why."""
         reason, code = fate.reason, fate.reason.code
-        late = too_late(self.places, job)
-        if late is None and code in MONEY:
-            late = beyond_means(self.places, job)
+        late = self._late(job, code)
         if late is not None:
             return "too-late", late
         if code is Code.TOO_LATE:

@@ -8,7 +8,7 @@ from cloudwhale.model.offer import Offer
 from cloudwhale.model.units import Instant, micro_usd
 from cloudwhale.planning.allowing import Limits, allowed, barred_by
 from cloudwhale.planning.gravity import moves
-from cloudwhale.planning.hazards import Hazards
+from cloudwhale.planning.hazards import NOTHING_LEARNED, Hazards
 from cloudwhale.planning.shortlist import shortlist
 from cloudwhale.settings import Settings
 
@@ -37,7 +37,7 @@ def supply(
     settings: Settings,
     now: Instant,
     data_in: Sequence[str] = (),
-    hazards: Hazards = Hazards(),
+    hazards: Hazards = NOTHING_LEARNED,
 ) -> Supply:
     """Return what could be rented by the catalogue; raise SettingsError for a file that is wrong.
 

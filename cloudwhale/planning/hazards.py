@@ -102,6 +102,9 @@ class Hazards:
         return offer if per_h == offer.hazard_per_h else offer.but(hazard_per_h=per_h)
 
 
+NOTHING_LEARNED = Hazards()
+
+
 def life_of(rental: Rental) -> Life | None:
     """Return the life of a rental on spot; None while there is none, or where the market is sure.
 
