@@ -149,7 +149,7 @@ def one_rental(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
     placed = {step.job for step in plan.steps if isinstance(step, p.Place | p.Join)}
     goes_back = {step.rental.id for step in plan.steps if isinstance(step, p.Return)}
     open_for = {
-        job
+        (job, _is_unanswered(rental))
         for rental in world.rentals.values()
         if rental.state.value in TAKES_JOBS and rental.ended_at is None
         if rental.id not in goes_back
@@ -168,13 +168,29 @@ def one_rental(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
                 "it does not wait, nor will": job is not None and not _will_wait(job, rental),
                 "somebody wants it to stop": job is not None and _is_stopped(job),
                 "it gets a place": name in placed,
-                "a machine is rented for it": name in open_for,
+                "a machine is rented for it": (name, False) in open_for
+                or ((name, True) in open_for and not _switches_to(rental, job)),
                 "it is rented for twice": seen.get(name, rental.gang) != rental.gang
                 or (not rental.gang and name in seen),
             }
             seen[name] = rental.gang
             for why in (why for why, is_broken in broken.items() if is_broken):
                 yield Fault("one-rental", f"{rental.id} is for {name} although {why}")
+
+
+def _is_unanswered(rental: Rental) -> bool:
+    """Say whether a spot machine was asked for and nobody has said whether there is one.
+
+    It cannot be given back before; if it comes after all, it is.
+    """
+    market = "" if rental.taken is None else rental.taken.market
+    return rental.state.value == "reserved" and market == "spot"
+
+
+def _switches_to(rental: Rental, job: Job | None) -> bool:
+    """Say whether a machine may be one that a job goes to for its deadline."""
+    market = "" if rental.taken is None else rental.taken.market
+    return job is not None and job.spec.deadline is not None and market == "on-demand"
 
 
 def _is_in_pieces(rental: Rental, world: World) -> bool:

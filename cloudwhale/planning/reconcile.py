@@ -38,7 +38,8 @@ def differences(world: World, patience: Patience) -> Found:
         if _is_calm(job):
             continue  # most of them, and nothing of theirs can differ
         steps += _of_job(job, world, patience)
-        look_again_at = earliest(look_again_at, job_judged_at(job, world.now))
+        times = (job_judged_at(job, world.now), _out_judged_at(job, world, patience))
+        look_again_at = earliest(look_again_at, *times)
     return Found(tuple(steps), look_again_at)
 
 
@@ -187,10 +188,20 @@ def _recovering(job: Job, world: World, patience: Patience) -> Iterator[p.Step]:
     silent_s = None if node is None else _silence_s(node, world)
     if node is None or silent_s is None:
         return
-    if silent_s >= patience.out_after_s(node) or _is_gone(node, world):
+    if _is_gone(node, world) or world.now >= _out_at(job, node, world, patience):
         yield from _out_for_certain(job, world, silent_s)
     elif silent_s < patience.lost_after_s(node):
         yield from _heard_again(job, node, world.now)
+
+
+def _out_judged_at(job: Job, world: World, patience: Patience) -> Instant | None:
+    """Return when a lost attempt is out for certain, if nothing else happens before."""
+    if job.state is not JobState.RECOVERING or job.placement is None:
+        return None
+    nodes = [world.nodes[name] for name in job.placement.nodes if name in world.nodes]
+    heard = [node for node in nodes if _silence_s(node, world) is not None]
+    times = [_out_at(job, node, world, patience) for node in heard]
+    return earliest(*(_once(at - world.now, world.now) for at in times))
 
 
 def _heard_again(job: Job, node: Node, now: Instant) -> Iterator[p.Step]:
@@ -216,7 +227,7 @@ def _gang_recovering(job: Job, world: World, patience: Patience) -> Iterator[p.S
         silent_s = None if node is None else _silence_s(node, world)
         if node is None or silent_s is None:
             is_out = False  # nobody knows
-        elif silent_s >= patience.out_after_s(node) or _is_gone(node, world):
+        elif _is_gone(node, world) or world.now >= _out_at(job, node, world, patience):
             lost_s.append(silent_s)
         else:
             is_out = False
@@ -224,6 +235,21 @@ def _gang_recovering(job: Job, world: World, patience: Patience) -> Iterator[p.S
         yield from _out_for_certain(job, world, min(lost_s, default=0.0))
     else:
         yield from ganging.orders(job, world.now)
+
+
+def _out_at(job: Job, node: Node, world: World, patience: Patience) -> Instant:
+    """Return from when on nothing of a lost attempt runs on a silent node for certain.
+
+    Its agent must have stopped it by then for want of the store. An order that it reads as soon as
+    it has its store again it obeys for as long after that was written: and it may have been written
+    when the node had been silent for long.
+    """
+    since = world.now - (_silence_s(node, world) or 0.0)
+    if job.placed_at is not None:
+        since = max(since, job.placed_at)
+    if not job.order_posted and not job.ranks and node.lost_at is not None:
+        since = max(since, node.lost_at)  # until then it was tried again and again to be written
+    return since + patience.out_after_s(node)
 
 
 def _is_gone(node: Node, world: World) -> bool:

@@ -369,3 +369,9 @@ def test_a_deadline_to_come_is_looked_at_when_it_comes() -> None:
     job = runs(NOW + 30.0)
     again = checked(world(job, rentals=ON_SPOT)).look_again_at
     assert again is not None and again <= NOW + 30.0
+
+
+def test_who_is_due_is_rented_for_though_nobody_has_answered_for_its_spot_machine() -> None:
+    asked = a_rental(state=RentalState.RESERVED, machine="", requested_at=None)
+    made = checked(world(waits(NOW + 2 * HOUR + CHANGES - 10.0), rentals=(asked,)))
+    assert rents(made) == [("firm", ())]
