@@ -4,7 +4,6 @@ import random
 
 import pytest
 from staging import (
-    PROGRAMS,
     Fuse,
     MortalEffects,
     MortalStore,
@@ -66,8 +65,8 @@ def one_fault(stage: Stage, database: MortalStore, dice: random.Random) -> Morta
     return database
 
 
-FLEETING = sorted(PROGRAMS.keys() - {"long", "middling"})
-"""Eight of the long ones would take more than the half hour that is waited for their ends."""
+FLEETING = ("endless", "failing", "quick", "saving", "stubborn")
+"""Eight of longer ones would take more than the half hour that is waited for their ends."""
 
 
 def bring_to_an_end(stage: Stage) -> bool:
