@@ -50,7 +50,7 @@ def a_start(job: str = "job", command: str = "true", **fields: Any) -> StartOrde
     checkpoint = CheckpointRule(every_s=0.2, grace_s=5.0)
     return StartOrder(
         **{
-            "at": 0.0, "fence": 1, "request_id": f"start-{job}-{fields.get('attempt', 1)}",
+            "at": CLOCK.now(), "fence": 1, "request_id": f"start-{job}-{fields.get('attempt', 1)}",
             "job": job, "attempt": 1, "project": "p", "name": job, "command": command,
             "cpu": 1.0, "checkpoint": checkpoint, **fields,
         }

@@ -5,6 +5,9 @@ from cloudwhale.agent.seen import ExitRecord, StopWish
 from cloudwhale.agent.state import Attempt
 from cloudwhale.model.units import Instant, Seconds
 
+GRAIN_S: Seconds = 0.02
+"""A file's time is that of the kernel's last tick, up to 10 ms ago."""
+
 
 def saved_words(attempt: Attempt, exit: ExitRecord, lost_s: Seconds, now: Instant) -> str:
     """Say it of an attempt that ends now; empty when no notice has stopped it.
@@ -20,7 +23,7 @@ def saved_words(attempt: Attempt, exit: ExitRecord, lost_s: Seconds, now: Instan
     if newest is None:
         return f"nothing that it saved was stored in time: {lost}"
     what = f"{newest.name} ({size(newest.size_bytes)})"
-    if newest.saved_at < stop.wish.since:
+    if newest.saved_at < stop.wish.since - GRAIN_S:
         ago_s = max(0.0, exit.ended_at - newest.saved_at)
         return (
             f"nothing that it saved after the notice was stored in time, so {what}, saved "

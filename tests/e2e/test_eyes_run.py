@@ -102,4 +102,5 @@ def test_a_job_whose_gpu_falls_off_the_bus_resumes_on_another(
     assert "resumed 1 on GPU-" in out
     assert f"on {given}" not in out.split("resumed 1")[-1]
     [job] = shell.jobs()
-    assert (job.attempt, job.retries, job.grows) == (2, 1, 0)
+    # It had saved, so its interruption costs no retry.
+    assert (job.attempt, job.retries, job.grows) == (2, 0, 0)
