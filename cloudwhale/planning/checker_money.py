@@ -148,13 +148,16 @@ def one_rental(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
     """A job is rented for once, while it waits for a place and none is on its way to it."""
     placed = {step.job for step in plan.steps if isinstance(step, p.Place | p.Join)}
     goes_back = {step.rental.id for step in plan.steps if isinstance(step, p.Return)}
+    fills = {step.placement.node for step in plan.steps if isinstance(step, p.Place)}
     open_for = {
         (job, _is_unanswered(rental))
         for rental in world.rentals.values()
         if rental.state.value in TAKES_JOBS and rental.ended_at is None
         if rental.id not in goes_back
         and not _is_in_pieces(rental, world)
-        and not (rental.state.value == "ready" and _is_used(rental, world))
+        and not (
+            rental.state.value == "ready" and (rental.node in fills or _is_used(rental, world))
+        )
         for job in rental.jobs
     }
     seen: dict[str, str] = {}

@@ -375,3 +375,13 @@ def test_who_is_due_is_rented_for_though_nobody_has_answered_for_its_spot_machin
     asked = a_rental(state=RentalState.RESERVED, machine="", requested_at=None)
     made = checked(world(waits(NOW + 2 * HOUR + CHANGES - 10.0), rentals=(asked,)))
     assert rents(made) == [("firm", ())]
+
+
+def test_who_is_due_is_rented_for_while_another_goes_on_on_their_old_machine() -> None:
+    """Both gave way there; the other is placed there again in the same round."""
+    other = waits(NOW + 20 * HOUR).but(id="k")
+    due = waits(NOW + 2 * HOUR + CHANGES - 10.0)
+    both = a_rental(jobs={"j": "default", "k": "default"})
+    made = checked(world(due, other, rentals=(both,)))
+    assert rents(made) == [("firm", ())]
+    assert {step.job for step in made.steps if isinstance(step, p.Place)} == {"k"}
