@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,3 +25,18 @@ def agent(tmp_path: Path) -> Iterator[LiveAgent]:
             os.kill(pid, signal.SIGKILL)
         if live._process is not None and live.process.poll() is None:
             live.kill()
+
+
+@pytest.fixture
+def small_disk(agent: LiveAgent) -> Iterator[Path]:
+    """Give the attempts a disk of their own of two megabytes."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a small disk")
+    agent.attempts.mkdir(parents=True)
+    words = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(agent.attempts)]
+    if subprocess.run(words, capture_output=True).returncode:
+        pytest.skip("this host does not let us mount a small disk")
+    yield agent.attempts
+    if agent.process.poll() is None:
+        agent.end()
+    subprocess.run(["umount", "-l", str(agent.attempts)], check=True)

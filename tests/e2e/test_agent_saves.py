@@ -3,8 +3,6 @@
 import hashlib
 import os
 import random
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -189,21 +187,6 @@ def test_a_checkpoint_folder_outside_the_workdir_is_refused(agent: LiveAgent) ->
     agent.post(a_start(checkpoint=CheckpointRule(path="../../elsewhere")))
     end = agent.ended()
     assert (end.how, end.exit_code) == ("start-failed", None)
-
-
-@pytest.fixture
-def small_disk(agent: LiveAgent) -> Iterator[Path]:
-    """Give the attempts a disk of their own of two megabytes."""
-    if os.geteuid() != 0:
-        pytest.skip("only root can mount a small disk")
-    agent.attempts.mkdir(parents=True)
-    words = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(agent.attempts)]
-    if subprocess.run(words, capture_output=True).returncode:
-        pytest.skip("this host does not let us mount a small disk")
-    yield agent.attempts
-    if agent.process.poll() is None:
-        agent.end()
-    subprocess.run(["umount", "-l", str(agent.attempts)], check=True)
 
 
 @pytest.mark.root
