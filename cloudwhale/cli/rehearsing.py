@@ -19,7 +19,7 @@ from cloudwhale.model import event as e
 from cloudwhale.model.job import CheckpointRule, Job, JobSpec, JobState
 from cloudwhale.model.units import Seconds
 from cloudwhale.reporting.counters import Counter, counters, of_lines
-from cloudwhale.reporting.figures import clock_time, size, span
+from cloudwhale.reporting.figures import clock_time, counted, size, span
 from cloudwhale.reporting.rehearsal import Verdict, judged
 from cloudwhale.reporting.rehearsal_text import keys, sheet_lines
 from cloudwhale.reporting.rehearsed import Act, Rehearsed
@@ -240,4 +240,4 @@ def _saves_words(act: Act) -> str:
     if not act.saves:
         return "saved nothing"
     last = act.saves[-1]
-    return f"saved {len(act.saves)} times, last {last.name} ({size(last.size_bytes)})"
+    return f"saved {counted(len(act.saves), 'time')}, last {last.name} ({size(last.size_bytes)})"
