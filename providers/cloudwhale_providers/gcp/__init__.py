@@ -1,0 +1,1 @@
+"""GCP Compute Engine: machines, their stops, their prices."""
