@@ -63,6 +63,10 @@ class FakePrices:
         """See PriceList."""
         return Terms(100.0, 30.0, 1.0, 60.0, MicroUsd(10_000), 120.0, quota="q", quota_units=4.0)
 
+    def region_of(self, location: str) -> str:
+        """See PriceList."""
+        return location
+
     def cap(self, listing: Listing, market: Market) -> MicroUsd | None:
         """See PriceList."""
         return None if listing.on_demand is None else listing.on_demand.usd_h

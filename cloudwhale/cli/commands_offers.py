@@ -27,14 +27,17 @@ class RentedMarket(StrEnum):
 Regions = Annotated[
     list[str] | None,
     typer.Option(
-        "--region", metavar="PATTERN", help="us-east-1, us-* or gcp/us-*; repeatable.",
+        "--region", metavar="PATTERN", help="us-east-1, us-* or CLOUD/us-*; repeatable.",
         autocompletion=region_words,
     ),
 ]  # fmt: skip
 Providers = Annotated[
     list[str] | None,
     typer.Option(
-        "--provider", metavar="NAME", help="aws, gcp; repeatable.", autocompletion=provider_words
+        "--provider",
+        metavar="NAME",
+        help="This cloud alone; repeatable.",
+        autocompletion=provider_words,
     ),
 ]
 
@@ -89,17 +92,16 @@ def about_catalog() -> None:
 @catalog.command(
     epilog=examples(
         "cloudwhale catalog update",
-        "cloudwhale catalog update --provider aws --region us-east-1 --region us-west-2",
+        "cloudwhale catalog update --provider CLOUD --region us-east-1 --region us-west-2",
         "cloudwhale catalog update --json | jq '.updates[] | {provider, dearer, cheaper}'",
     )
 )
 def update(region: Regions = None, provider: Providers = None, as_json: AsJson = False) -> None:
     """Read the prices of clouds anew and say what has changed.
 
-    AWS: its public list and Spot Advisor; spot prices by zone where boto3 and credentials are.
-    GCP: the billing catalogue with an API key in $GOOGLE_API_KEY, a public table without. Read are
-    the regions that are named (here, else in `regions`), else those that ship. What cannot be read
-    stays as it was; exit code 1 when a cloud could not be read at all.
+    Each cloud's own public lists are read; what credentials or a key add is in docs/prices.md. Read
+    are the regions that are named (here, else in `regions`), else those that ship. What cannot be
+    read stays as it was; exit code 1 when a cloud could not be read at all.
     """
     from cloudwhale.cli.updating import Wanted, update_catalog
 

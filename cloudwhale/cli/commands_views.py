@@ -100,7 +100,9 @@ def replay(
 def doctor(
     provider: Annotated[
         str,
-        typer.Argument(metavar="PROVIDER", help="Only what this one needs, `aws`."),
+        typer.Argument(
+            metavar="PROVIDER", help="Only what this cloud needs, as [clouds.NAME] calls it."
+        ),
     ] = "",
     fix: Annotated[
         bool,
@@ -162,6 +164,8 @@ def add_to(app: typer.Typer) -> None:
     )(explain)
     app.command(epilog=examples("cloudwhale replay 17", "cloudwhale replay 17 --resolve"))(replay)
     app.command(
-        epilog=examples("cloudwhale doctor", "cloudwhale doctor aws", "cloudwhale doctor aws --fix")
+        epilog=examples(
+            "cloudwhale doctor", "cloudwhale doctor CLOUD", "cloudwhale doctor CLOUD --fix"
+        )
     )(doctor)
     app.command(epilog=examples("cloudwhale version --json"))(version)

@@ -18,7 +18,7 @@ class Rival(Value):
     """The best of the places that lost."""
 
     where: str
-    """A node, or an offer as a person calls it: `aws g6.xlarge spot, us-east-1`."""
+    """A node, or an offer as a person calls it: `CLOUD g6.xlarge spot, us-east-1`."""
     says: str
     """Why it lost, with numbers."""
     offer: str | None = None

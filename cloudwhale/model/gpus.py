@@ -39,7 +39,7 @@ _TABLE = (
     GpuModel("V100-16GB", 16, 125, 900, "V100 data sheet, SXM2"),
     GpuModel("V100-32GB", 32, 125, 900, "V100 data sheet, SXM2"),
     GpuModel("T4", 16, 65, 320, "T4 data sheet"),
-    GpuModel("T4G", 16, 65, 320, "T4 data sheet; the AWS G5g pages call T4G its twin"),
+    GpuModel("T4G", 16, 65, 320, "T4 data sheet; the pages of G5g machines call T4G its twin"),
     GpuModel("RTX6000", 24, 65.3, 672, "Turing white paper, Quadro RTX 6000"),
     GpuModel("RTX2080TI", 11, 53.8, 616, "Turing white paper"),
     GpuModel("A2", 16, 18, 200, "A2 data sheet"),

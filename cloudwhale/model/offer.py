@@ -35,7 +35,7 @@ class Offer(Value):
     egress_near_usd_gb: float | None = None
     """Price of a GB that leaves for another region of the same provider; None: nobody has said."""
     quota: str = ""
-    """What its vCPUs or GPUs count against, `aws/us-east-1/spot/G`; empty: nothing known."""
+    """What its vCPUs or GPUs count against, `CLOUD/us-east-1/spot/G`; empty: nothing known."""
     quota_units: float = 0.0
     """How much one machine takes of that."""
     quota_left: float | None = None
@@ -48,6 +48,9 @@ class Offer(Value):
     """Who said the price; empty: the provider itself."""
     estimated: bool = False
     """Whether the price was worked out from others, as its source gives none."""
+    stop_moves: bool = True
+    """Whether the provider can move its own stop of a machine that is there; else a lease is as
+    long as it was at the launch, and who needs longer goes on on another machine."""
 
     @property
     def usd_h(self) -> MicroUsd | None:

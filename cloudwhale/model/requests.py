@@ -5,8 +5,8 @@ from cloudwhale.model.value import Wire
 
 WRITE_MICRO_USD = 5.0
 READ_MICRO_USD = 0.4
-"""S3 Standard in us-east-1: 0.005 USD for 1,000 PUT, POST or LIST, 0.0004 for 1,000 GET or HEAD:
-https://aws.amazon.com/s3/pricing/, "Requests & data retrievals"."""
+"""S3 Standard in us-east-1: 0.005 USD for 1,000 PUT, POST or LIST, 0.0004 for 1,000 GET or HEAD,
+by its price page, "Requests & data retrievals"."""
 
 
 class StoreUse(Wire):

@@ -14,9 +14,9 @@ class Limits(Value):
     """Where, what and how dear a machine may be; nothing said: anything."""
 
     regions: tuple[str, ...] = ()
-    """Patterns of regions, `us-*`, or of provider and region, `aws/us-east-1`; empty: all."""
+    """Patterns of regions, `us-*`, or of provider and region, `CLOUD/us-east-1`; empty: all."""
     never: tuple[str, ...] = ()
-    """Patterns of types, `p5*`, or of provider and type, `aws/p5*`."""
+    """Patterns of types, `p5*`, or of provider and type, `CLOUD/p5*`."""
     max_price_usd_h: MicroUsd | None = None
     """The most that an hour may cost, disk and address included; unknown prices are above it."""
 

@@ -14,7 +14,7 @@ from cloudwhale.model.world import Account
 from cloudwhale.planning.payers import called
 
 SECONDS_PER_HOUR = 3600
-LEAST_CHARGE_S: Seconds = 60.0  # AWS and GCP both bill a minute at least
+LEAST_CHARGE_S: Seconds = 60.0  # the large clouds bill a minute at least
 STOP_LAG_S: Seconds = 90.0  # from a provider's own stop to the end of its bill, at most
 
 

@@ -19,12 +19,12 @@ TIMES_OFF = 5.0
 NEIGHBOURS_LEAST = 3
 """Of fewer regions nobody can say which one is off."""
 SPOT_LEAST = 0.09
-"""Of the on-demand price; AWS says of itself up to 90 % less, GCP up to 91 %."""
+"""Of the on-demand price; clouds say of themselves up to 90 % less, one up to 91 %."""
 GPU_LEAST = 0.15
 """Of what an hour of the same GPU model costs where it is cheapest on demand, for estimates.
 
-Of 1,500 spot prices that GCP asked itself on 2026-07-30 none is below 0.18; Spot Advisor's largest
-savings, in four places that hardly have the type, make estimates from 0.11 to 0.13.
+Of 1,500 spot prices that a cloud asked itself on 2026-07-30 none is below 0.18; the largest savings
+that another publishes, in four places that hardly have the type, make estimates from 0.11 to 0.13.
 """
 AHEAD_S: Seconds = DAY_S
 """A clock and a date without a time may differ by so much."""

@@ -26,7 +26,7 @@ class Moves:
     usd_gb: dict[tuple[str, str], float] = field(default_factory=dict[tuple[str, str], float])
     """From a region to another, by their names; within a region it is free."""
     default_usd_gb: float = 0.09
-    """Where no price is known: that of leaving for the internet, as AWS has it for the first TB."""
+    """Where no price is known: what the cheapest of large clouds asks for a GB to the internet."""
     regions: Regions = ()
     """Where data lies that the jobs need."""
 
@@ -80,7 +80,7 @@ class _Seen:
         """Return what two offers must share for one to stand in for the other."""
         quota = "" if offer.quota_left is None else offer.quota
         alone = "" if offer.capacity is None else offer.id
-        return (self._shape(offer.facts)[1], offer.market, quota, alone)
+        return (self._shape(offer.facts)[1], offer.market, offer.stop_moves, quota, alone)
 
     def key(self, offer: Offer) -> object:
         """Return all that matters of an offer in its group."""

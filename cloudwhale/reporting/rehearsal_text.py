@@ -13,7 +13,7 @@ from cloudwhale.reporting.sheet import Cell, Line, Tone
 UPLOAD_MB_S = 100.0
 """What a machine in a cloud writes to the object store beside it, to be on the safe side."""
 NOTICES_S: tuple[Seconds, ...] = (120.0, 30.0)
-"""What AWS and GCP give before they take a spot machine; nothing at all is possible too."""
+"""What clouds give before they take a spot machine; nothing at all is possible too."""
 
 _TONES: dict[Verdict, Tone] = {Verdict.RESUMES: "good", Verdict.CANNOT_TELL: "warn"}
 

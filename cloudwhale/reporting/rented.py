@@ -22,7 +22,7 @@ SMALL_STEP = Decimal("0.0001")
 
 
 def offer_words(offer: Offer) -> str:
-    """Return what a person calls a machine that is rented: `aws g5.xlarge spot in us-east-1a`."""
+    """Return what a person calls a machine that is rented: `CLOUD g5.xlarge spot in us-east-1a`."""
     return f"{offer.provider} {offer.type or offer.id} {offer.market} in {offer.zone}"
 
 

@@ -20,7 +20,7 @@ from cloudwhale.spi.provider import Amends, Check, LaunchRequest, Leftover, Mach
 
 T = TypeVar("T")
 
-SHOWN_S: Seconds = 3600.0  # EC2 lists a machine for about an hour after its end
+SHOWN_S: Seconds = 3600.0  # a cloud lists a machine for about an hour after its end
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,7 +356,7 @@ class SimulatedCloud:
 
 
 def door_of(machine: str) -> str:
-    """Return who a machine is to the mailbox's store, as EC2's are: a role and the machine."""
+    """Return who a machine is to the mailbox's store: a role and the machine."""
     return f"ROLE:{machine}"
 
 

@@ -76,10 +76,13 @@ class Terms(NamedTuple):
     egress_near_usd_gb: float | None = None
     """Price of a GB that leaves for another region of the same provider; None: nobody has said."""
     quota: str = ""
-    """The quota that a machine counts against, `aws/us-east-1/spot/G`; empty: none is known."""
+    """The quota that a machine counts against, `CLOUD/us-east-1/spot/G`; empty: none is known."""
     quota_units: float = 0.0
     is_sold: bool = True
     """Whether it can be had in this market at all: some types have a price there and are not."""
+    stop_moves: bool = True
+    """Whether the provider can move its own stop of a machine that is there; else a lease holds
+    as it was at the launch."""
 
 
 Told = Callable[[str], None]
@@ -109,10 +112,10 @@ class PriceList(Protocol):
     def read(self, regions: Sequence[str], now: Instant, told: Told) -> Reading:
         """Return what live sources say now of some regions; none: of those that are shipped.
 
-        Regions may be patterns, `us-*`, and begin with the cloud, `aws/us-*`; those of other clouds
-        are passed over, and where only such are asked for, nothing is read. Takes minutes at most.
-        Raises Unreachable when no source of prices answers with what can
-        be read, Denied when the one that is there refuses us.
+        Regions may be patterns, `us-*`, and begin with the cloud, `CLOUD/us-*`; those of other
+        clouds are passed over, and where only such are asked for, nothing is read. Takes minutes at
+        most. Raises Unreachable when no source of prices answers with what can be read, Denied when
+        the one that is there refuses us.
         """
         ...
 
@@ -122,4 +125,8 @@ class PriceList(Protocol):
 
     def cap(self, listing: Listing, market: Market) -> MicroUsd | None:
         """Return the most that an hour can cost without our consent; None when unknown."""
+        ...
+
+    def region_of(self, location: str) -> str:
+        """Return the region of a zone, by its name; of a region itself, or of others, the same."""
         ...

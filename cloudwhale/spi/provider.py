@@ -99,7 +99,7 @@ class Mending:
     """One thing that a provider's account lacks, or has otherwise, and can be given."""
 
     name: str
-    """Of its row, `aws bucket`."""
+    """Of its row, `CLOUD bucket`."""
     says: str
     """What would be done, for whoever is asked first: `make the bucket lab in us-east-1`."""
     mend: Callable[[], Check]
@@ -127,11 +127,11 @@ class Grounds:
     """What a cloud's provider is made from; entry points of `cloudwhale.providers` take it."""
 
     name: str
-    """What its offers call it, `aws`."""
+    """What its offers call it: the name of its entry point."""
     installation: str
     """Tells our machines from those of others in the same account."""
     settings: Mapping[str, Any]
-    """Its own table of the settings, `[clouds.aws]`; the provider says what is wrong with it."""
+    """Its own table of the settings, `[clouds.NAME]`; the provider says what is wrong with it."""
     listed: Callable[[Instant], Sequence[Offer]]
     """What the catalogue says that it offers; the provider makes it newer."""
     clock: Clock

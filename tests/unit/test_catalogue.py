@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from price_lists import DAY_S, NOW, FakePrices, a_listing, a_price, a_shape
 
-from cloudwhale.control.catalogue import Catalogue, catalogue, opening
+from cloudwhale.control.catalogue import Catalogue, catalogue, files, opening
 from cloudwhale.control.catalogue.cached import cached, folder, keep
-from cloudwhale.control.catalogue.files import own
 from cloudwhale.control.catalogue.listed import offers_of
 from cloudwhale.control.catalogue.merging import merged
 from cloudwhale.model.offer import Offer
@@ -18,6 +17,12 @@ from cloudwhale.settings import Settings
 from cloudwhale.spi.errors import SettingsError
 from cloudwhale.spi.listings import written
 from cloudwhale.spi.prices import Listing, Market, Shape, Terms
+
+
+def own(file: str) -> Sequence[Listing]:
+    """Return the listings of a file, with the price lists that are installed."""
+    return files.own(file, opening.price_lists())
+
 
 SHIPPED = [a_listing(region=region) for region in ("us-east-1", "eu-west-1")]
 

@@ -1,27 +1,27 @@
 """Price lists of your own: our columns, or those of gpuhunt's catalogue."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cloudwhale.control.catalogue import gpuhunt
 from cloudwhale.model.units import Instant
 from cloudwhale.spi.errors import SettingsError
 from cloudwhale.spi.listings import Origin, read
-from cloudwhale.spi.prices import Listing
+from cloudwhale.spi.prices import Listing, PriceList
 
 MOST_BYTES = 64 * 2**20
 
 
-def own(file: str) -> Sequence[Listing]:
+def own(file: str, lists: Mapping[str, PriceList]) -> Sequence[Listing]:
     """Return the listings of a file; raise SettingsError, naming line and column, for a wrong one.
 
-    Prices without a date are as old as the file.
+    Prices without a date are as old as the file. `lists`: those that are installed, by provider.
     """
     path = Path(file).expanduser()
     lines, changed_at = _lines(path)
     origin = Origin(str(path), changed_at, path.name)
     if gpuhunt.is_its(lines):
-        return tuple(gpuhunt.read(lines, origin))
+        return tuple(gpuhunt.read(lines, origin, lists))
     listings = tuple(read(lines, origin))
     _refuse_twice(listings, str(path))
     return listings

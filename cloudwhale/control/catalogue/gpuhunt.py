@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from cloudwhale.model.gpus import canonical
 from cloudwhale.model.units import MicroUsd
 from cloudwhale.spi.listings import MOST_GPUS, Origin
-from cloudwhale.spi.prices import Listing, Price, Shape
+from cloudwhale.spi.prices import Listing, Price, PriceList, Shape
 from cloudwhale.spi.rows import Row, rows, wrong
 from cloudwhale.spi.spelling import NAMES, hourly, is_name
 
@@ -31,24 +31,27 @@ def is_its(lines: Sequence[str]) -> bool:
     return {"instance_name", "location", "price"} <= {name.strip() for name in heading.split(",")}
 
 
-def read(lines: Sequence[str], origin: Origin) -> Iterator[Listing]:
+def read(lines: Sequence[str], origin: Origin, lists: Mapping[str, PriceList]) -> Iterator[Listing]:
     """Yield listings, one a type and region; raise SettingsError for a wrong row.
 
-    Files of one provider are named after it: `aws.csv`. Locations are zones where they look so.
+    `lists`: those that are installed, by provider; each knows its zones, and what disks it adds.
+
+    Files of one provider are named after it. Locations are zones where its price list says so.
     GPUs of other makers, models that are not known, parts of GPUs, machines without CPUs or memory,
-    and prices of nothing are passed over. Where one name stands for several machines (GCP's N1 with
-    GPUs attached), the smallest is taken: the name alone rents no other. Of two prices of one thing
-    the first holds.
+    and prices of nothing are passed over. Where one name stands for several machines (with GPUs
+    attached or without), the smallest is taken: the name alone rents no other. Of two prices of one
+    thing the first holds.
     """
     found: dict[tuple[str, str, str], dict[Shape, _Priced]] = {}
     for row in rows(lines, origin.file, known=KNOWN, needed=NEEDED):
-        shape = _shape(row, origin)
+        shape = _shape(row, origin, lists)
         price = _price(row, origin.file)
         is_spot = _is_spot(row, origin.file)
         if shape is None or price is None:
             continue
         location = _name(row, "location", origin.file)
-        region = region_of(location, shape.provider)
+        knows = lists.get(shape.provider)
+        region = location if knows is None else knows.region_of(location)
         shapes = found.setdefault((shape.provider, shape.type, region), {})
         shapes.setdefault(shape, {}).setdefault((location, is_spot), price)
     for (_, _, region), shapes in found.items():
@@ -58,15 +61,6 @@ def read(lines: Sequence[str], origin: Origin) -> Iterator[Listing]:
 
 def _size(shape: Shape) -> tuple[int, float, float, Shape]:
     return shape.gpus, shape.cpu, shape.memory_gib, shape
-
-
-def region_of(location: str, provider: str) -> str:
-    """Return the region of a zone: `us-east-1a` and `us-central1-a` are zones, `us-east-1` none."""
-    if provider == "aws" and location[-1:].isalpha() and location[-2:-1].isdigit():
-        return location[:-1]
-    if provider == "gcp" and location[-2:-1] == "-" and location[-1:].isalpha():
-        return location[:-2]
-    return location
 
 
 def _listing(
@@ -83,7 +77,7 @@ def _listing(
     )  # fmt: skip
 
 
-def _shape(row: Row, origin: Origin) -> Shape | None:
+def _shape(row: Row, origin: Origin, lists: Mapping[str, PriceList]) -> Shape | None:
     cells, file = row.cells, origin.file
     provider = cells.get("provider", "").strip() or origin.source.partition(".")[0]
     name = _name(row, "instance_name", file)
@@ -99,7 +93,7 @@ def _shape(row: Row, origin: Origin) -> Shape | None:
         return None
     return Shape(
         provider, name, gpu, int(count), gpu_gib if count else 0.0, cpu, memory_gib,
-        _number(row, "disk_size", file) if provider not in ("aws", "gcp") else 0.0,
+        _number(row, "disk_size", file) if provider not in lists else 0.0,
     )  # fmt: skip
 
 

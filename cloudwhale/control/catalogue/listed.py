@@ -19,7 +19,7 @@ RUNTIMES = ("process", "container")
 
 
 def offers_of(listings: Iterable[Listing], lists: Mapping[str, PriceList]) -> Iterator[Offer]:
-    """Yield what could be rented, with an id like `aws/us-east-1b/g5.xlarge/spot`.
+    """Yield what could be rented, with an id like `CLOUD/us-east-1b/g5.xlarge/spot`.
 
     A type whose zones nobody has said is offered once in its region, which stands for the zone.
     Where zones have prices of their own, those without one are unknown and not offered.
@@ -97,7 +97,7 @@ def _of_region(first: Offer, listing: Listing, terms: Terms, cap: MicroUsd | Non
         boot_s=terms.boot_s, notice_s=terms.notice_s, billing_step_s=terms.billing_step_s,
         billing_least_s=terms.billing_least_s, extras_usd_h=terms.extras_usd_h,
         egress_usd_gb=terms.egress_usd_gb, egress_near_usd_gb=terms.egress_near_usd_gb,
-        quota=terms.quota, quota_units=terms.quota_units,
+        quota=terms.quota, quota_units=terms.quota_units, stop_moves=terms.stop_moves,
     )  # fmt: skip
 
 

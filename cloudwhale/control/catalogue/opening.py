@@ -66,4 +66,4 @@ def _sources(
         yield tuple(still_there(prices.shipped(), kept))
     yield kept
     for file in settings.prices:
-        yield own(file)
+        yield own(file, lists)

@@ -90,6 +90,11 @@ class AwsPrices:
             quota_units=shape.cpu,
         )
 
+    def region_of(self, location: str) -> str:
+        """See PriceList: `us-east-1a` is a zone, `us-east-1` none."""
+        is_zone = location[-1:].isalpha() and location[-2:-1].isdigit()
+        return location[:-1] if is_zone else location
+
     def cap(self, listing: Listing, market: Market) -> MicroUsd | None:
         """Return the on-demand price: EC2 charges no more for spot unless it is told to."""
         return None if listing.on_demand is None else listing.on_demand.usd_h

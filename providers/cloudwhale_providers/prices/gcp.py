@@ -39,6 +39,10 @@ EGRESS_USD_GB = 0.12
 EGRESS_AUSTRALIA_USD_GB = 0.19
 """Network price page, premium tier, first TiB of a month, to places but China and Australia."""
 
+EGRESS_NEAR_USD_GB: Mapping[str, float] = {"us": 0.02, "northamerica": 0.02, "europe": 0.02}
+"""Network price page, between regions of one continent, by the begin of their names. From other
+continents, and where none is said, that to the internet is counted, which is more."""
+
 HAZARD_PER_H = 0.0044
 """No rate is published by type; the docs of preemptible machines gave 5 to 15 % a day on average.
 
@@ -93,14 +97,25 @@ class GcpPrices:
             disk_gib=BOOT_DISK_GIB - BOOT_DISK_KEEPS_GIB,
             memory_share=MEMORY_SHARE,
             egress_usd_gb=EGRESS_AUSTRALIA_USD_GB if "australia" in region else EGRESS_USD_GB,
+            egress_near_usd_gb=_near(region),
             quota=f"gcp/{region}/{market}/{group}",
             quota_units=units,
             is_sold=market == "spot" or SPOT_ALONE.match(shape.type) is None,
+            stop_moves=False,  # maxRunDuration of a machine that runs cannot be changed
         )
+
+    def region_of(self, location: str) -> str:
+        """See PriceList: `us-central1-a` is a zone, `us-central1` none."""
+        is_zone = location[-2:-1] == "-" and location[-1:].isalpha()
+        return location[:-2] if is_zone else location
 
     def cap(self, listing: Listing, market: Market) -> MicroUsd | None:
         """Return the on-demand price: spot prices move once a day at most and stay below it."""
         return None if listing.on_demand is None else listing.on_demand.usd_h
+
+
+def _near(region: str) -> float | None:
+    return EGRESS_NEAR_USD_GB.get(region.partition("-")[0])
 
 
 def quota(shape: Shape) -> tuple[str, float]:
