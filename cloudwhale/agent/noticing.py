@@ -4,10 +4,11 @@ import threading
 from collections.abc import Callable
 
 from cloudwhale.agent.seen import Seen, Warned
-from cloudwhale.clock import real
-from cloudwhale.model.units import Seconds
+from cloudwhale.clock import SystemClock, real
+from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.spi.notices import Notice, Notices
 
+CLOCK = SystemClock()
 LEAST_S: Seconds = 0.2  # on a real clock, however fast time goes: whoever answers is no faster
 
 
@@ -17,9 +18,15 @@ class Noticing:
     Who is asked is loaded by the thread: the agent joins first. None: nobody can be.
     """
 
-    def __init__(self, load: Callable[[], Notices | None], tell: Callable[[Seen], None]) -> None:
+    def __init__(
+        self,
+        load: Callable[[], Notices | None],
+        tell: Callable[[Seen], None],
+        now: Callable[[], Instant] = CLOCK.now,
+    ) -> None:
         self._load = load
         self._tell = tell
+        self._now = now
         self._told: set[Notice] = set()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._live, name="notices", daemon=True)
@@ -37,7 +44,10 @@ class Noticing:
         for found in notices.look():
             if found not in self._told:
                 self._told.add(found)
-                self._tell(Warned(found.goes_at, found.says, found.at_once))
+                goes_at = found.goes_at
+                if found.goes_in_s is not None:
+                    goes_at = self._now() + found.goes_in_s
+                self._tell(Warned(goes_at, found.says, found.at_once))
 
     def _live(self) -> None:
         notices = self._load()

@@ -125,7 +125,9 @@ class Rim:
             objects, charge.folder, self._read, charge.stands, self._lose_the_node
         )
         self._tenancy = charge.tenancy
-        self._noticing = None if charge.notices is None else Noticing(charge.notices, self._tell)
+        self._noticing = (
+            None if charge.notices is None else Noticing(charge.notices, self._tell, self._now)
+        )
         self._ends_machine = False
         self._landing = threading.Event()
         self.ousted = False

@@ -14,6 +14,8 @@ class Notice(Value):
     says: str
     at_once: bool = False
     """It goes already: there is no time to count on, whatever `goes_at` says."""
+    goes_in_s: Seconds | None = None
+    """How long after this was first said it goes, where the provider names no time."""
 
 
 class Notices(Protocol):

@@ -27,6 +27,11 @@ GPUS = "cloudwhale-gpus"
 REGION = "cloudwhale-region"
 STOP_AT = "cloudwhale-stop-at"
 """When the cloud ends it, in seconds since 1970."""
+NOTICE_S = "cloudwhale-notice-s"
+"""Seconds of notice that were granted with it (`preemptionNoticeDuration`); left out: the usual 30.
+
+Its agent counts on it, so an insert that is repeated without the one leaves out the other.
+"""
 USER_DATA = "user-data"
 """What cloud-init runs at the first boot; the same for all machines of one agent."""
 LABELS = (INSTALLATION, NODE, REQUEST, PROJECT)
