@@ -10,11 +10,11 @@ from typing import Any, Literal
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale_providers.sandbox.endpoint import moto_machines
 from cloudwhale_providers.sandbox.endpoint.machines import Instance, State
+from cloudwhale_providers.sandbox.endpoint.strikes import Strikes
 from cloudwhale_providers.sandbox.endpoint.weather_values import (
     Interruption,
     Maintenance,
     Weather,
-    Which,
 )
 
 USER = "Client.UserInitiatedShutdown"
@@ -61,14 +61,11 @@ class Estate:
 
     def __init__(self, weather: Weather, began_at: Instant) -> None:
         self._weather = weather
-        self._began_at = began_at
         self._records: dict[str, Record] = {}
         self._due: list[tuple[Instant, int, What, str, str]] = []
         self._turns = 0
         self._launches = 0
-        self._met: dict[object, int] = {}
-        self._struck: set[object] = set()
-        """Rules that strike once, and have."""
+        self._strikes = Strikes(weather, began_at)
         self.told: deque[tuple[Literal["started", "noticed", "ended"], Instance]] = deque()
         """What whoever runs the machines has to hear of."""
 
@@ -102,7 +99,7 @@ class Estate:
         self._launches += 1
         record = make(self._launches)
         one, weather = record.instance, self._weather
-        record.instance = replace(one, hangs=self._hangs(one))
+        record.instance = replace(one, hangs=self._strikes.hangs(one))
         self._records[one.id] = record
         if weather.unseen_s:
             record.is_seen = False
@@ -112,11 +109,11 @@ class Estate:
         for number, rule in enumerate(weather.interruptions):
             self._plan_interruption(one, rule, number)
         for number, event in enumerate(weather.maintenance):
-            at = self._announced_at(one, event)
+            at = self._strikes.announced_at(one, event)
             if at is not None:
                 self._plan(at, "maintenance", one.id, str(number))
         for reap in weather.reaps:
-            if self._is_meant(reap, reap.which, reap.nth, one):
+            if self._strikes.is_meant(reap, reap.which, reap.nth, one):
                 self._plan(one.launched_at + reap.age_s, "reaped", one.id, reap.code)
         self._advance_states(record, "pending")
         return record
@@ -168,11 +165,11 @@ class Estate:
             self._advance_states(record, "running")
             self.told.append(("started", record.instance))
         elif what == "rebalance":
-            if id(self._weather.interruptions[int(code)]) not in self._struck:
+            if not self._strikes.has_struck(self._weather.interruptions[int(code)]):
                 record.instance = replace(record.instance, rebalance_at=at)
         elif what == "notice":
             rule = self._weather.interruptions[int(code)]
-            if self._strikes(rule, record):
+            if self._strikes.strikes(rule, record.instance):
                 self.interrupt(record, at, rule.notice_s)
         elif what == "maintenance":
             self._announce(record, self._weather.maintenance[int(code)], at)
@@ -193,7 +190,7 @@ class Estate:
         heapq.heappush(self._due, (at, self._turns, what, machine, code))
 
     def _plan_interruption(self, one: Instance, rule: Interruption, number: int) -> None:
-        at = self._announced_at(one, rule) if one.market == "spot" else None
+        at = self._strikes.announced_at(one, rule) if one.market == "spot" else None
         if at is None:
             return
         if rule.rebalance_s:
@@ -201,46 +198,13 @@ class Estate:
             self._plan(before, "rebalance", one.id, str(number))
         self._plan(at, "notice", one.id, str(number))
 
-    def _announced_at(self, one: Instance, rule: Interruption | Maintenance) -> Instant | None:
-        """Return when a rule announces the end of an instance that is new; None: it never does."""
-        if not self._is_meant(rule, rule.which, rule.nth, one):
-            return None
-        if rule.at_s is None:
-            return one.launched_at + (rule.age_s or 0.0)
-        at = self._began_at + rule.at_s
-        if rule.once:
-            return max(at, one.launched_at + self._weather.boot_s)
-        return at if at >= one.launched_at else None
-
-    def _strikes(self, rule: Interruption | Maintenance, record: Record) -> bool:
-        """Say whether a rule meets an instance now; one that strikes once is used up with that."""
-        one = record.instance
-        if not rule.once:
-            return True
-        is_met = one.goes_at is not None or one.maintained_at is not None
-        if is_met or one.state != "running" or id(rule) in self._struck:
-            return False
-        self._struck.add(id(rule))
-        return True
-
     def _announce(self, record: Record, event: Maintenance, at: Instant) -> None:
         one = record.instance
-        if one.maintained_at is None and self._strikes(event, record):
+        if one.maintained_at is None and self._strikes.strikes(event, one):
             ends_at = at + event.ahead_s
             record.instance = replace(one, maintained_at=ends_at, maintenance=event.code)
             self.told.append(("noticed", record.instance))
             self._plan(ends_at, "reaped", one.id, SCHEDULED)
-
-    def _hangs(self, one: Instance) -> bool:
-        found = [self._is_meant(rule, rule.which, rule.nth, one) for rule in self._weather.hangs]
-        return any(found)
-
-    def _is_meant(self, rule: object, which: Which, nth: int | None, one: Instance) -> bool:
-        """Say whether a rule means an instance; each launch that fits it is counted."""
-        if not which.fits(one.type, one.zone, one.market):
-            return False
-        met = self._met[id(rule)] = self._met.get(id(rule), 0) + 1
-        return nth is None or nth == met
 
 
 def says(code: str) -> str:

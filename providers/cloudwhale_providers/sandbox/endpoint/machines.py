@@ -49,4 +49,10 @@ class Instance:
     profile: str = ""
     """ARN of its instance profile; empty: it has none."""
     image: str = ""
+    provider: str = "aws"
+    """Whose it is: `aws`, or `gcp`."""
+    name: str = ""
+    """What its cloud lists it by where that is not its id; empty: its id."""
+    soft_off_at: Instant | None = None
+    """When its system is told to shut down, before `goes_at`; None: there is no such word."""
     volumes: tuple[str, ...] = field(default=())

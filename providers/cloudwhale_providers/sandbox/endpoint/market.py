@@ -31,9 +31,13 @@ class Prices:
         """Return what ships, by type and region."""
         return {(one.shape.type, one.region): one for one in AwsPrices().shipped()}
 
+    def region_of(self, zone: str) -> str:
+        """Return the region of a zone."""
+        return zone.rstrip("abcdef")
+
     def price(self, type_name: str, zone: str, market: Market, at: Instant) -> MicroUsd | None:
         """Return what an hour costs at a time; None where no price ships."""
-        listing = self.listings.get((type_name, zone.rstrip("abcdef")))
+        listing = self.listings.get((type_name, self.region_of(zone)))
         said = None if listing is None else listing.price(market)
         if said is None:
             return None

@@ -22,6 +22,7 @@ THROTTLED = {
     "s3": Refused("SlowDown", "Please reduce your request rate.", 503),
     "scheduler": Refused("ThrottlingException", "Rate exceeded", 429),
     "servicequotas": Refused("TooManyRequestsException", "Too many requests"),
+    "compute": Refused("rateLimitExceeded", "Rate Limit Exceeded", 403),
 }
 """How services say that they are asked too often; the others say `Throttling`."""
 

@@ -59,7 +59,7 @@ class Room:
 
     def _weathered(self, wish: Wish, now: Instant) -> Refused | None:
         for rule in self._weather.refusals:
-            if wish.is_like(rule) and self._holds(rule, now):
+            if is_of_ec2(rule.code) and wish.is_like(rule) and self._holds(rule, now):
                 return Refused(rule.code, f"{rule.code}, says the weather")
         return None
 
@@ -129,3 +129,8 @@ class Room:
             Wish(one.type, one.region, one.zone, one.market, one.vcpus)
             for one in (record.instance for record in self._estate if record.is_live)
         ]
+
+
+def is_of_ec2(code: str) -> bool:
+    """Say whether a code is written as EC2 has them, `LikeThis`."""
+    return code[:1].isupper() and not code.isupper()

@@ -48,11 +48,15 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Launches of some offers are refused with an EC2 error code, for a time."""
+    """Launches of some offers are refused with an error code of their cloud, for a time.
+
+    A code that is not one of its cloud's is passed over there: EC2's are written `LikeThis`,
+    Compute Engine's `LIKE_THIS` or `likeThis`.
+    """
 
     which: Which
     code: str
-    """`Unsupported`, `InsufficientFreeAddressesInSubnet`, ..."""
+    """`Unsupported`, `InsufficientFreeAddressesInSubnet`, `RESOURCE_NOT_READY`, ..."""
     since_s: Seconds = 0.0
     until_s: Seconds | None = None
 
@@ -157,7 +161,11 @@ class Weather:
     clock_ahead_s: Seconds = 0.0
     """How far the clocks of machines that boot are ahead of everybody's; below 0: behind."""
     quotas: dict[str, float] = field(default_factory=dict[str, float])
-    """vCPUs by quota code, `L-3819A6DF`; others have enough for tests."""
+    """vCPUs by quota code, `L-3819A6DF`; others have enough for tests.
+
+    Of Compute Engine by metric, `NVIDIA_L4_GPUS` or `us-central1/NVIDIA_L4_GPUS`; a preemptible
+    metric that is not named is not granted, so spot draws from the other one.
+    """
     spot_role: bool = True
     """Whether the account has the service-linked role that spot needs."""
     image: bool = True
@@ -172,6 +180,18 @@ class Weather:
     """Whether the account's user and its schedules are held to the policies that ship."""
     access_key: str = ""
     """The account's own, in place of the one that is given out; empty: that one."""
+    operation_s: Seconds = 0.0
+    """How long an operation of Compute Engine takes."""
+    closed_apis: frozenset[str] = frozenset()
+    """APIs that the project has not enabled: `compute.googleapis.com`."""
+    foreign_projects: frozenset[str] = frozenset()
+    """Projects of others, which exist and refuse."""
+    external_addresses: bool = True
+    """Whether the organisation lets machines have external addresses."""
+    preemption_notices: bool = True
+    """Whether a machine may ask for two minutes before it is taken back."""
+    leaves_disks: bool = False
+    """Whether a launch that fails leaves its disk behind."""
     throttle_share: float = 0.0
     """Part of the calls, S3 apart, that are refused as too many."""
     fault_share: float = 0.0
