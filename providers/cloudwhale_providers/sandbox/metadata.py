@@ -1,9 +1,12 @@
 """The metadata service of each machine in the box: a token first, then what it is told.
 
-IMDSv2 as the EC2 User Guide has it ("Access instance metadata"): a token by PUT, 401 without one,
-404 for what there is none of, like the word that a spot machine goes.
+Who listens is the same for machines of every cloud; how Compute Engine's are answered stands in
+`metadata_gce`, how EC2's are here: IMDSv2 as the EC2 User Guide has it ("Access instance
+metadata"): a token by PUT, 401 without one, 404 for what there is none of, like the word that a
+spot machine goes.
 """
 
+import contextlib
 import re
 import secrets
 import selectors
@@ -46,11 +49,26 @@ def _fine() -> Trouble:
 
 
 @dataclass(slots=True)
+class Asker:
+    """A connection of a machine to its metadata service, and what holds for its one question."""
+
+    link: socket.socket
+    address: Any
+    trouble: Trouble
+    wait: Callable[[Seconds], bool]
+    """Wait so long, by the clock of the box; False: the machine or the service is gone."""
+
+
+Talk = Callable[[Asker], None]
+"""Answers one question; may raise OSError, when whoever asked has gone."""
+
+
+@dataclass(slots=True)
 class _Machine:
     listening: socket.socket
-    documents: Documents
-    tokens: dict[str, Instant]
+    talk: Talk
     trouble: Callable[[], Trouble]
+    is_gone: bool = False
 
 
 class MetadataService:
@@ -80,13 +98,23 @@ class MetadataService:
         listening: socket.socket | None = None,
         trouble: Callable[[], Trouble] = _fine,
     ) -> str:
-        """Serve a machine's metadata; return the URL that its processes are given.
+        """Serve a machine's metadata as EC2 does; return the URL that its processes are given.
 
         `listening`: where, which is closed with the machine; None: on loopback. `trouble`: what is
         wrong with the service whenever it is asked.
         """
+        return self.serve(machine, ec2_talk(documents, self._now), listening, trouble)
+
+    def serve(
+        self,
+        machine: str,
+        talk: Talk,
+        listening: socket.socket | None = None,
+        trouble: Callable[[], Trouble] = _fine,
+    ) -> str:
+        """Let a machine's questions be answered; see `add`."""
         listening = listening or socket.create_server(("127.0.0.1", 0))
-        one = _Machine(listening, documents, {}, trouble)
+        one = _Machine(listening, talk, trouble)
         with self._lock:
             self._machines[machine] = one
             self._selector.register(listening, selectors.EVENT_READ, one)
@@ -99,6 +127,7 @@ class MetadataService:
         with self._lock:
             one = self._machines.pop(machine, None)
             if one is not None:
+                one.is_gone = True
                 self._selector.unregister(one.listening)
                 one.listening.close()
 
@@ -135,32 +164,86 @@ class MetadataService:
         talk.start()
 
     def _talk(self, link: socket.socket, address: Any, one: _Machine) -> None:
+        def wait(for_s: Seconds) -> bool:
+            return not self._ended.wait(self._real(for_s)) and not one.is_gone
+
         with link:
-            try:
-                self._ended.wait(self._real(one.trouble().delay_s))
-                _Question(link, address, _Desk(one, self._now))
-            except OSError:
-                pass  # whoever asked has gone
+            trouble = one.trouble()
+            wait(trouble.delay_s)
+            with contextlib.suppress(OSError):  # whoever asked has gone
+                one.talk(Asker(link, address, trouble, wait))
+
+
+class Question(BaseHTTPRequestHandler):
+    """One question and its answer; the connection ends with it."""
+
+    protocol_version = "HTTP/1.1"
+    server: Any
+
+    def __init__(self, asker: Asker, desk: Any) -> None:
+        self.asker = asker
+        super().__init__(asker.link, asker.address, desk)
+
+    def handle(self) -> None:
+        """Answer once."""
+        self.close_connection = True
+        self.handle_one_request()
+        self.close_connection = True
+
+    def is_in_trouble(self) -> bool:
+        """Answer with what is wrong; False: nothing is."""
+        code = self.asker.trouble.code
+        if code is not None:
+            self.say(code, "an error that the weather asked for")
+        return code is not None
+
+    def say(self, code: int, text: str, headers: Mapping[str, str] | None = None) -> None:
+        """Send an answer."""
+        body, told = text.encode(), {"Content-Type": "text/plain", **(headers or {})}
+        self.send_response(code)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Connection", "close")
+        for name, value in told.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing: agents ask every few seconds."""
+
+
+# -- EC2's -----------------------------------------------------------------------------------
+
+
+def ec2_talk(documents: Documents, now: Callable[[], Instant]) -> Talk:
+    """Return who answers a machine of EC2; tokens are its own."""
+    desk = _Desk(documents, {}, now)
+
+    def talk(asker: Asker) -> None:
+        _Ec2Question(asker, desk)
+
+    return talk
 
 
 @dataclass(frozen=True, slots=True)
 class _Desk:
     """What an answer is made from."""
 
-    machine: _Machine
+    documents: Documents
+    tokens: dict[str, Instant]
     now: Callable[[], Instant]
 
     def new_token(self, ttl_s: Seconds) -> str:
         token = secrets.token_urlsafe(32)
-        self.machine.tokens[token] = self.now() + ttl_s
+        self.tokens[token] = self.now() + ttl_s
         return token
 
     def holds(self, token: str | None) -> bool:
-        return token is not None and self.machine.tokens.get(token, 0.0) > self.now()
+        return token is not None and self.tokens.get(token, 0.0) > self.now()
 
     def document(self, path: str) -> str | None:
         """Return the text at a path, or the names below it; None when there is nothing."""
-        documents = self.machine.documents()
+        documents = self.documents()
         found = documents.get(path)
         if found is not None:
             return found
@@ -174,70 +257,37 @@ def _split(path: str) -> tuple[str, str, str]:
     return path.partition("/")
 
 
-class _Question(BaseHTTPRequestHandler):
-    """One question and its answer; the connection ends with it."""
-
-    protocol_version = "HTTP/1.1"
-    server: Any
-
-    def __init__(self, link: socket.socket, address: Any, desk: Any) -> None:
-        super().__init__(link, address, desk)
-
-    def handle(self) -> None:
-        """Answer once."""
-        self.close_connection = True
-        self.handle_one_request()
-        self.close_connection = True
-
-    def _is_in_trouble(self) -> bool:
-        """Answer with what is wrong; False: nothing is."""
-        code = self.server.machine.trouble().code
-        if code is not None:
-            self._say(code, "an error that the weather asked for")
-        return code is not None
+class _Ec2Question(Question):
+    """See IMDSv2."""
 
     def do_PUT(self) -> None:
         """Give a token."""
-        if self._is_in_trouble():
+        if self.is_in_trouble():
             return
         ttl_s = self._ttl()
         if self.path != TOKEN_PATH:
-            self._say(404, "Not Found")
+            self.say(404, "Not Found")
         elif ttl_s is None or "X-Forwarded-For" in self.headers:
-            self._say(400, "Bad Request")
+            self.say(400, "Bad Request")
         else:
-            self._say(200, self.server.new_token(ttl_s), {TTL: str(ttl_s)})
+            self.say(200, self.server.new_token(ttl_s), {TTL: str(ttl_s)})
 
     def do_GET(self) -> None:
         """Give a document to who shows a token."""
-        if self._is_in_trouble():
+        if self.is_in_trouble():
             return
         if not self.server.holds(self.headers.get(TOKEN)):
-            self._say(401, "Unauthorized")
+            self.say(401, "Unauthorized")
             return
         asked = unquote(self.path.partition("?")[0])
         version, _, path = asked.lstrip("/").partition("/")
         found = self.server.document(path) if VERSION.fullmatch(version) else None
         if found is None:
-            self._say(404, "Not Found")
+            self.say(404, "Not Found")
         else:
-            self._say(200, found)
+            self.say(200, found)
 
     def _ttl(self) -> int | None:
         headers: Message = self.headers
         said = headers.get(TTL, "")
         return int(said) if said.isdecimal() and 1 <= int(said) <= TTL_MOST else None
-
-    def _say(self, code: int, text: str, headers: Mapping[str, str] | None = None) -> None:
-        body = text.encode()
-        self.send_response(code)
-        self.send_header("Content-Type", "text/plain")
-        self.send_header("Content-Length", str(len(body)))
-        self.send_header("Connection", "close")
-        for name, value in (headers or {}).items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing: agents ask every few seconds."""
