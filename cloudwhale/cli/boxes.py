@@ -69,6 +69,7 @@ def _keys(one: Metered) -> dict[str, Any]:
     return {
         "id": one.id,
         "node": one.node,
+        "provider": one.provider,
         "type": one.type,
         "zone": one.zone,
         "market": one.market,
@@ -83,6 +84,7 @@ def _sheet(machines: Sequence[Metered]) -> Sheet:
     columns = (
         Column("machine"),
         Column("node"),
+        Column("provider"),
         Column("type"),
         Column("zone"),
         Column("market"),
@@ -98,7 +100,7 @@ def _sheet(machines: Sequence[Metered]) -> Sheet:
 def _row(one: Metered) -> tuple[Cell, ...]:
     for_s = "runs" if one.until is None else f"{one.until - one.since:,.0f}"
     return cells(
-        one.id, one.node, one.type, one.zone, one.market,
+        one.id, one.node, one.provider, one.type, one.zone, one.market,
         for_s, f"{usd(one.usd_h)}", Cell(f"{usd(one.cost)}", "strong"),
     )  # fmt: skip
 

@@ -63,6 +63,8 @@ class Metered:
     usd_h: MicroUsd
     """Its price, disk and address included."""
     cost: MicroUsd
+    provider: str = ""
+    """Whose machine it is."""
 
 
 class Sandbox(Protocol):

@@ -202,12 +202,13 @@ def test_a_script_of_the_settings_file_lies_beside_it(tmp_path: Path) -> None:
     assert not found.takes_jobs
 
 
-def test_every_type_that_ships_can_be_declared() -> None:
+@pytest.mark.parametrize(("cloud", "region"), [("aws", "us-east-1"), ("gcp", "us-central1")])
+def test_every_type_that_ships_can_be_declared(cloud: str, region: str) -> None:
     from cloudwhale.host import HostOptions
     from cloudwhale.host.options import declared
 
-    for shape in shapes().values():
-        found = fittings(shape, "us-east-1")
+    for shape in shapes(cloud).values():
+        found = fittings(shape, region)
         devices = declared(HostOptions(devices=(found.device,)).devices) if found.device else ()
         assert [device.model for device in devices] == [shape.gpu] * shape.gpus, shape.type
         assert 0 < found.memory_gib < shape.memory_gib

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from cloudwhale.model.units import MicroUsd
 from cloudwhale.planning.ledger import accrued
+from cloudwhale_providers.prices.gcp import BOOT_DISK_USD_H
 from cloudwhale_providers.sandbox import meter as module
 from cloudwhale_providers.sandbox.endpoint import Instance
 from cloudwhale_providers.sandbox.meter import Meter, cost, line_of, metered
@@ -78,6 +79,33 @@ def test_bills_of_earlier_boxes_are_kept(tmp_path: Path) -> None:
     second.read([an_instance("i-2", launched_at=2000.0)], 2100.0)
     second.keep(2100.0)
     assert [one.id for one in metered(tmp_path)] == ["i-1", "i-2"]
+
+
+def a_gcp_instance(**fields: object) -> Instance:
+    given = {
+        "launched_at": 1000.0, "tags": {"cloudwhale:node": "rent-9"}, "user_data": "",
+        "price_usd_h": MicroUsd(500_000), "provider": "gcp", **fields,
+    }  # fmt: skip
+    return Instance("9", "g2-standard-4", "us-central1", "us-central1-a", "spot", **given)  # type: ignore[arg-type]
+
+
+def test_a_disk_costs_on_until_a_machine_that_has_stopped_is_deleted(tmp_path: Path) -> None:
+    ended = line_of(a_gcp_instance(ended_at=1100.0, deleted_at=1100.0), now=9000.0)
+    stopped = line_of(a_gcp_instance(ended_at=1100.0), now=1100.0 + 3600)
+    assert ended.disk_s == 0.0 and ended.extras_usd_h > BOOT_DISK_USD_H
+    assert stopped.cost == ended.cost + BOOT_DISK_USD_H
+    meter = Meter(tmp_path)
+    meter.read([a_gcp_instance(ended_at=1100.0)], 2000.0)
+    assert not meter.read([a_gcp_instance(ended_at=1100.0, deleted_at=4700.0)], 8000.0)
+    meter.read([], 9000.0)
+    assert meter.total == stopped.cost
+
+
+def test_a_bill_says_whose_machine_it_is(tmp_path: Path) -> None:
+    meter = Meter(tmp_path)
+    meter.read([an_instance(), a_gcp_instance(launched_at=1001.0)], 1100.0)
+    meter.keep(1100.0)
+    assert [one.provider for one in metered(tmp_path)] == ["aws", "gcp"]
 
 
 @pytest.mark.parametrize("text", [None, "", "[]", "{}", '{"machines": [{"id": 1}]}'])

@@ -13,7 +13,7 @@ from threading import Event
 
 from cloudwhale.model.units import Seconds
 from cloudwhale_providers.sandbox import cgroups, gpus, layer, processes
-from cloudwhale_providers.sandbox.fittings import shapes
+from cloudwhale_providers.sandbox.fittings import shape_of
 from cloudwhale_providers.sandbox.hypervisor import (
     CONSOLE,
     Guest,
@@ -168,7 +168,7 @@ class Boots:
             "etc/hostname": f"{name}\n",
             "etc/hosts": f"127.0.0.1 localhost\n{machine.wire.address} {name}\n",
         }
-        shape = shapes().get(machine.guest.who.type)
+        shape = shape_of(machine.guest.who.type)
         if shape is not None:
             written |= gpus.files(gpus.stand_ins(machine.guest.who.id, shape))
         for path, text in written.items():
@@ -198,7 +198,7 @@ class Boots:
         guest = machine.guest
         found = {key: text for key, text in self._house.environment.items() if key not in UNFIT}
         told = replace(guest.fittings, device="").words
-        shape = shapes().get(guest.who.type)
+        shape = shape_of(guest.who.type)
         if shape is not None:
             told = [*told, *gpus.words(gpus.stand_ins(guest.who.id, shape), shape)]
         own = {

@@ -5,8 +5,12 @@ from dataclasses import dataclass
 from functools import cache
 
 from cloudwhale.model.gpus import MODELS
-from cloudwhale.spi.prices import Shape
+from cloudwhale.spi.prices import PriceList, Shape
 from cloudwhale_providers.prices.aws import AwsPrices
+from cloudwhale_providers.prices.gcp import GcpPrices
+
+LISTS: Mapping[str, PriceList] = {"aws": AwsPrices(), "gcp": GcpPrices()}
+"""What ships of prices, by the cloud's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +30,21 @@ class Fittings:
 
 
 @cache
-def shapes() -> Mapping[str, Shape]:
-    """Return every machine type that ships, by name; takes a tenth of a second once."""
-    return {one.shape.type: one.shape for one in AwsPrices().shipped()}
+def shapes(cloud: str) -> Mapping[str, Shape]:
+    """Return a cloud's machine types that ship, by name; takes a tenth of a second once."""
+    return {one.shape.type: one.shape for one in LISTS[cloud].shipped()}
+
+
+def shape_of(type_name: str) -> Shape | None:
+    """Return a machine type of any cloud: no two call theirs alike; None: nobody knows it."""
+    return next(
+        (found for cloud in LISTS if (found := shapes(cloud).get(type_name)) is not None), None
+    )
 
 
 def fittings(shape: Shape, region: str) -> Fittings:
     """Return what jobs can have of a machine: as the offers of its type say."""
-    memory_gib = shape.memory_gib * AwsPrices().terms(shape, region, "spot").memory_share
+    memory_gib = shape.memory_gib * LISTS[shape.provider].terms(shape, region, "spot").memory_share
     device = ""
     if shape.gpus:
         device = f"{shape.gpus}x {shape.gpu} {MODELS[shape.gpu].memory_gib:g}GB"

@@ -7,7 +7,7 @@ from typing import Any
 
 from cloudwhale.model.units import Instant
 from cloudwhale_providers.sandbox.endpoint import Endpoint, Instance
-from cloudwhale_providers.sandbox.fittings import fittings, shapes
+from cloudwhale_providers.sandbox.fittings import fittings, shape_of
 from cloudwhale_providers.sandbox.hypervisor import Guest
 from cloudwhale_providers.sandbox.told import Identity, Keys
 
@@ -17,7 +17,7 @@ MARK = "# cloudwhale: "
 
 def guest(instance: Instance, endpoint: Endpoint, now: Callable[[], Instant]) -> Guest:
     """Return a machine that is to run; raise ValueError for a type that nobody knows."""
-    shape = shapes().get(instance.type)
+    shape = shape_of(instance.type)
     if shape is None:
         raise ValueError(f"{instance.type} is no machine type that ships with the prices")
     tags = instance.tags if instance.metadata_tags else {}

@@ -1,9 +1,11 @@
 """Counts what the machines of the box cost, by itself: the same money as any ledger's, twice.
 
-EC2 bills by the second, a minute at least (re:Post, "EC2 billing for partial hours"); disk and
-address as the terms of the offers have them. A machine is billed from its launch, as its cloud
-lists it, until its end began: the seconds before `running`, which EC2 does not charge, count, and
-so do machines that were taken back in their first hour. Each bill is rounded up to a micro-dollar.
+EC2 bills by the second, a minute at least (re:Post, "EC2 billing for partial hours"), and Compute
+Engine too (its price page); disk and address as the terms of the offers have them. A machine is
+billed from its launch, as its cloud lists it, until its end began: the seconds before it runs,
+which neither charges, count, and so do machines that were taken back early. The disk of a machine
+of Compute Engine that has stopped costs on until that is deleted. Each bill is rounded up to a
+micro-dollar.
 """
 
 import json
@@ -13,15 +15,17 @@ from fractions import Fraction
 from math import ceil, floor
 from pathlib import Path
 
-from cloudwhale.model.units import Instant, MicroUsd
+from cloudwhale.model.units import Instant, MicroUsd, Seconds
 from cloudwhale.spi.sandbox import Metered
-from cloudwhale_providers.prices.aws import AwsPrices
+from cloudwhale_providers.prices.gcp import BOOT_DISK_USD_H
 from cloudwhale_providers.sandbox import record
 from cloudwhale_providers.sandbox.endpoint.machines import Instance
-from cloudwhale_providers.sandbox.fittings import shapes
+from cloudwhale_providers.sandbox.fittings import LISTS, shape_of
 from cloudwhale_providers.sandbox.names import NODE
 
 LEAST_S, STEP_S = 60, 1
+STAY = frozenset({"gcp"})
+"""Clouds where a machine that has ended is there, with its disk, until it is deleted."""
 SECONDS_PER_HOUR = 3600
 
 
@@ -42,6 +46,9 @@ class Line:
     """Disk and address."""
     cost: int
     """Until its end, or until the bill was written."""
+    provider: str = "aws"
+    disk_s: Seconds = 0.0
+    """How long its disk has been there after its end."""
 
 
 class Meter:
@@ -56,9 +63,9 @@ class Meter:
         is_new = False
         for one in instances:
             line, before = line_of(one, now), self._lines.get(one.id)
-            if before is not None and before.until is not None:
+            if before is not None and before.until is not None and one.provider not in STAY:
                 continue  # a bill that was closed stays as it is
-            is_new = is_new or before is None or line.until is not None
+            is_new = is_new or before is None or before.until != line.until
             self._lines[one.id] = line
         return is_new
 
@@ -75,14 +82,22 @@ class Meter:
 
 
 def line_of(one: Instance, now: Instant) -> Line:
-    """Return the bill of a machine, in the whole seconds that EC2 lists; no price: nothing."""
+    """Return the bill of a machine, in the whole seconds that clouds list; no price: nothing."""
     extras, price = _extras(one), one.price_usd_h or 0
     since, ended = floor(one.launched_at), None if one.ended_at is None else floor(one.ended_at)
     until = now if ended is None else ended
+    disk_s = 0.0
+    if ended is not None and one.provider in STAY:
+        disk_s = max(0.0, (now if one.deleted_at is None else one.deleted_at) - ended)
     return Line(
-        one.id, one.tags.get(NODE, ""), one.type, one.zone, one.market,
-        since, ended, price, extras, cost(price + extras, until - since),
+        one.id, one.tags.get(NODE, ""), one.type, one.zone, one.market, since, ended, price, extras,
+        cost(price + extras, until - since) + of_disk(disk_s), one.provider, disk_s,
     )  # fmt: skip
+
+
+def of_disk(kept_s: Seconds) -> int:
+    """Return the micro-dollars for the disk of a machine that has stopped, rounded up."""
+    return ceil(Fraction(BOOT_DISK_USD_H * ceil(kept_s), SECONDS_PER_HOUR))
 
 
 def cost(usd_h: int, used_s: float) -> int:
@@ -96,7 +111,7 @@ def metered(folder: Path) -> Sequence[Metered]:
     return [
         Metered(
             one.id, one.node, one.type, one.zone, one.market, one.since, one.until,
-            MicroUsd(one.price_usd_h + one.extras_usd_h), MicroUsd(one.cost),
+            MicroUsd(one.price_usd_h + one.extras_usd_h), MicroUsd(one.cost), one.provider,
         )
         for one in _kept(folder / record.METER)
     ]  # fmt: skip
@@ -120,8 +135,10 @@ def _closed(path: Path) -> Iterable[Line]:
 
 
 def _extras(one: Instance) -> int:
-    shape = shapes().get(one.type)
-    return 0 if shape is None else AwsPrices().terms(shape, one.region, one.market).extras_usd_h
+    shape = shape_of(one.type)
+    if shape is None:
+        return 0
+    return LISTS[one.provider].terms(shape, one.region, one.market).extras_usd_h
 
 
 def _order(line: Line) -> tuple[Instant, str]:
