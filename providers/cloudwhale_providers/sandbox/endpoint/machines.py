@@ -43,7 +43,7 @@ class Instance:
     reason: str = ""
     """Code of the end, `Client.UserInitiatedShutdown`."""
     deleted_at: Instant | None = None
-    """When it was deleted, and with it its disk, where a machine that has ended stays until then."""
+    """When it was deleted with its disk, where a machine that has ended stays until then."""
     hangs: bool = False
     """Its system never comes up, though it is `running`."""
     metadata_tags: bool = False
