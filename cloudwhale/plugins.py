@@ -16,6 +16,7 @@ FILLINGS = "cloudwhale.policies.filling"
 PRICES = "cloudwhale.prices"
 SANDBOXES = "cloudwhale.sandboxes"
 NOTICES = "cloudwhale.notices"
+STORES = "cloudwhale.stores"
 
 
 @cache

@@ -219,7 +219,7 @@ def _add_lease(parser: argparse.ArgumentParser) -> None:
         "--own-users", action="store_true", help="as root: each job runs as a user of its own"
     )
     parser.add_argument(
-        "--notices", default="", metavar="NAME", help="who hears that its provider takes it: aws"
+        "--notices", default="", metavar="NAME", help="who hears that its provider takes it"
     )
 
 

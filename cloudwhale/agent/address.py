@@ -1,11 +1,11 @@
 """By which address others of its network reach this machine."""
 
-import os
 import socket
 from contextlib import suppress
 from urllib.parse import urlsplit
 
-ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+from cloudwhale.mailbox.kinds import endpoint_of
+
 ELSEWHERE = "192.0.2.1"  # of a network for documentation (RFC 5737): nothing is ever sent there
 LOOPBACK = "127.0.0.1"
 
@@ -19,8 +19,7 @@ def own_address(mailbox: str) -> str:
     parts = urlsplit(mailbox)
     if parts.scheme == "file":
         return LOOPBACK
-    endpoint = next((os.environ[name] for name in ENDPOINTS if os.environ.get(name)), "")
-    host = urlsplit(endpoint).hostname or ELSEWHERE
+    host = urlsplit(endpoint_of(mailbox)).hostname or ELSEWHERE
     with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
         asked.connect((host, 9))
         return str(asked.getsockname()[0])

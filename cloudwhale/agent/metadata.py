@@ -11,15 +11,15 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Sequence
+from ipaddress import ip_address
 from pathlib import Path
 
+from cloudwhale.mailbox.kinds import every_kind
 from cloudwhale.model.units import Seconds
 
-FOUR = ("169.254.169.254",)
-"""AWS, Google Cloud, Azure and Oracle have the same one."""
-SIX = ("fd00:ec2::254", "fd20:ce::254")
-"""AWS's and Google Cloud's: docs.aws.amazon.com/AWSEC2 "IMDS IPv6", cloud.google.com/compute
-"Query the metadata server"."""
+FOUR, SIX = 4, 6
+USUAL = "169.254.169.254"
+"""Where most clouds have it, also those in whose stores nobody meets here."""
 TABLE = "cloudwhale"
 NOT_IN_PATH = ("/usr/sbin", "/sbin")  # a service's PATH may lack them
 PARTED = f"""table bridge {TABLE}
@@ -49,7 +49,8 @@ def block_metadata(first_user: int, last_user: int) -> str:
         refused.append("there is neither nft nor iptables here")
     if four is not None and (not refused or refused[-1]):
         refused.append(
-            _by_iptables(four, FOUR, first_user, last_user) or _six(six, first_user, last_user)
+            _by_iptables(four, _addresses(FOUR), first_user, last_user)
+            or _six(six, first_user, last_user)
         )
     if refused and not refused[-1]:
         return ""
@@ -69,12 +70,18 @@ def part_containers() -> str:
 
 def _six(program: str | None, first_user: int, last_user: int) -> str:
     if program is not None:
-        refused = _by_iptables(program, SIX, first_user, last_user)
+        refused = _by_iptables(program, _addresses(SIX), first_user, last_user)
         if not refused:
             return ""
     else:
         refused = "there is no ip6tables here"
     return refused if _speaks_ipv6() else ""
+
+
+def _addresses(version: int) -> tuple[str, ...]:
+    """Return where stores' clients get a machine's credentials, by IPv4 or IPv6."""
+    found = {USUAL, *(one for kind in every_kind() for one in kind.credentials_at)}
+    return tuple(sorted(one for one in found if ip_address(one).version == version))
 
 
 def _speaks_ipv6() -> bool:
@@ -88,7 +95,8 @@ def _speaks_ipv6() -> bool:
 
 def _table(first_user: int, last_user: int) -> str:
     """Return our table of nftables: made if need be, emptied, and filled again, in one go."""
-    to = [f"ip daddr {{ {', '.join(FOUR)} }}", f"ip6 daddr {{ {', '.join(SIX)} }}"]
+    by = {"ip": _addresses(FOUR), "ip6": _addresses(SIX)}
+    to = [f"{kind} daddr {{ {', '.join(these)} }}" for kind, these in by.items() if these]
     ours = "".join(f"    meta skuid {first_user}-{last_user} {one} reject\n" for one in to)
     through = "".join(f"    {one} reject\n" for one in to)
     # Before the usual filters: whoever refuses has the last word, whatever others accept.

@@ -1,28 +1,26 @@
 """What this agent has asked of its store, and what else has left the machine, for the bill."""
 
 import importlib
-import os
-from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
 from cloudwhale.mailbox.counting import Counts
+from cloudwhale.mailbox.kinds import endpoint_of
 from cloudwhale.mailbox.objects import Objects, StoreObjects
 from cloudwhale.model.requests import StoreUse
 
-ENDPOINT = "AWS_ENDPOINT_URL"
 LOOPBACK = ("localhost", "::1")
 
 
 class Traffic:
     """Sums since the agent began; psutil is loaded at the first question."""
 
-    def __init__(self, objects: Objects, environment: Mapping[str, str] = os.environ) -> None:
+    def __init__(self, objects: Objects) -> None:
         self._counts: Counts | None = None
         if isinstance(objects, StoreObjects) and objects.folder is None:
             self._counts = objects.counts
         # A store on this host is a sandbox's: its machines share the counters of one network.
-        self._tells = self._counts is not None and not _is_here(environment.get(ENDPOINT, ""))
+        self._tells = self._counts is not None and not _is_here(objects)
         self._psutil: Any = None
         self._sent_before = self._sent() if self._tells else 0
 
@@ -43,6 +41,7 @@ class Traffic:
         return sum(int(one.bytes_sent) for name, one in network.items() if name != "lo")
 
 
-def _is_here(endpoint: str) -> bool:
+def _is_here(objects: Objects) -> bool:
+    endpoint = endpoint_of(objects.url) if isinstance(objects, StoreObjects) else ""
     host = urlsplit(endpoint).hostname or ""
     return host in LOOPBACK or host.startswith("127.")

@@ -4,13 +4,14 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata, util
+from itertools import groupby
 from pathlib import Path, PurePosixPath
 
 from cloudwhale.control.bundle_distributions import Content, Files, Source, belongs
 
 OURS = "cloudwhale"
 ABOUT = "bundle.json"
-NOTICES = "cloudwhale.notices"
+GROUPS = ("cloudwhale.notices", "cloudwhale.stores")
 """The entry points that agents look for; all others are the controller's."""
 ROOMS = ("agent", "host", "mailbox", "model", "spi")
 MODULES = ("__init__.py", "clock.py", "plugins.py", "py.typed")
@@ -51,7 +52,7 @@ def ours() -> Mapping[str, bytes]:
 
 
 def _plugins() -> Iterator[tuple[str, Path]]:
-    """Return who hears notices: modules beside each other, as folders are for renting."""
+    """Return who hears notices and knows stores: modules side by side, folders are for renting."""
     for package in sorted({point.module.split(".")[0] for point in _entry_points()} - {OURS}):
         for path, file in package_files(package):
             if path.count("/") == 1:
@@ -69,18 +70,22 @@ def _house() -> Iterator[tuple[str, Path]]:
 
 def _entry_points() -> Sequence[metadata.EntryPoint]:
     found = metadata.distribution(OURS).entry_points
-    return sorted(found.select(group=NOTICES), key=lambda point: point.name)
+    mine = (point for group in GROUPS for point in found.select(group=group))
+    return sorted(mine, key=lambda point: (point.group, point.name))
 
 
 def _about_us() -> dict[str, bytes]:
-    """Return what is said of our own distribution: its version, and who hears notices."""
+    """Return what is said of our own distribution: its version, and what agents look for."""
     version = metadata.distribution(OURS).version
     info = f"lib/{OURS}-{version}.dist-info"
-    points = "".join(f"{point.name} = {point.value}\n" for point in _entry_points())
+    points = "".join(
+        f"[{group}]\n" + "".join(f"{one.name} = {one.value}\n" for one in these)
+        for group, these in groupby(_entry_points(), key=lambda point: point.group)
+    )
     said = f"Metadata-Version: 2.1\nName: {OURS}\nVersion: {version}\n"
     return {
         f"{info}/METADATA": said.encode(),
-        f"{info}/entry_points.txt": f"[{NOTICES}]\n{points}".encode(),
+        f"{info}/entry_points.txt": points.encode(),
     }
 
 

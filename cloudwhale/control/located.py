@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 from urllib.parse import urldefrag, urlsplit
 
+from cloudwhale.mailbox.addresses import BUCKETS
 from cloudwhale.model.job import Data, JobSpec
 
 if TYPE_CHECKING:
@@ -19,8 +20,8 @@ RETRY: "RetryConfig" = {"max_retries": 1, "retry_timeout": timedelta(seconds=5)}
 def located(specs: Sequence[JobSpec]) -> tuple[JobSpec, ...]:
     """Return jobs with what can be known of their inputs; of the others nobody says anything.
 
-    Asks the network, for each S3 input once in this process: how much lies there, and in which
-    region. What this host may not see counts as lying everywhere.
+    Asks the network, for each input in a bucket once in this process: how much lies there, and in
+    which region. What this host may not see counts as lying everywhere.
     """
     urls = dict.fromkeys(url for spec in specs for url in spec.inputs if _is_asked(url))
     if not urls:
@@ -37,16 +38,17 @@ def _with_data(spec: JobSpec, found: Mapping[str, Data | None]) -> JobSpec:
 
 
 def _is_asked(url: str) -> bool:
-    return urlsplit(url).scheme == "s3"
+    return urlsplit(url).scheme in BUCKETS
 
 
 @cache
 def _data(url: str) -> Data | None:
-    from cloudwhale.mailbox.buckets import region_of
+    from cloudwhale.mailbox.kinds import kind_of
     from cloudwhale.mailbox.sources import NothingThere, Source
     from cloudwhale.spi.errors import Denied, StoreUnusable
 
-    region = region_of(urlsplit(url).netloc)
+    parts = urlsplit(url)
+    region = kind_of(parts.scheme).region_of(parts.netloc)
     if not region:
         return None
     try:

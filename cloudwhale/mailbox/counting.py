@@ -1,7 +1,7 @@
 """Counts what is asked of a store, as its bill does: by kind of request, and bytes both ways.
 
-On S3 a PUT, a POST (the parts of a large object) and a LIST cost twelve times a GET or a HEAD, a
-DELETE nothing: https://aws.amazon.com/s3/pricing/, "Requests & data retrievals".
+A PUT, a POST (the parts of a large object) and a LIST cost twelve times a GET or a HEAD, a DELETE
+nothing: so S3's and Cloud Storage's price lists, of objects of the usual class in one region.
 """
 
 import threading

@@ -8,12 +8,14 @@ what it would read of its client from the environment, so that is read here.
 import os
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from obstore.store import ObjectStore, from_url
 
+from cloudwhale.mailbox.kinds import kind_of
 from cloudwhale.model.units import Seconds
+from cloudwhale.spi.stores import StoreKind
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, RetryConfig
@@ -21,13 +23,12 @@ if TYPE_CHECKING:
 CONNECT_S: Seconds = 5.0
 RETRY: "RetryConfig" = {"max_retries": 3, "retry_timeout": timedelta(seconds=15)}
 """Who waits for the store tries again by itself, and has other things to do meanwhile."""
-PREFIXES = {"s3": "AWS_", "gs": "GOOGLE_"}
 OF_CLIENT = (
     "allow_http", "allow_invalid_certificates", "default_content_type", "http1_only", "http2_only",
     "pool_idle_timeout", "pool_max_idle_per_host", "proxy_ca_certificate", "proxy_excludes",
     "proxy_url", "randomize_addresses", "root_certificate", "user_agent",
 )  # fmt: skip
-"""What the environment may say of a client, behind the prefix of its cloud, in capitals."""
+"""What the environment may say of a client, behind the prefix of its kind, in capitals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,18 +50,17 @@ DOWNLOAD = Limits(7 * 86400.0, silent_s=30.0)
 
 
 def opened(url: str, limits: Limits, retry: "RetryConfig" = RETRY, region: str = "") -> ObjectStore:
-    """Open a bucket of `s3://` or `gs://` by URL; raise obstore's BaseError or ValueError."""
-    options = _options(urlsplit(url).scheme, limits)
-    if region:
-        return from_url(url, region=region, client_options=options, retry_config=retry)
-    return from_url(url, client_options=options, retry_config=retry)
+    """Open a bucket by URL; raise SettingsError, obstore's BaseError or ValueError."""
+    kind = kind_of(urlsplit(url).scheme)
+    told: Any = {**kind.options(), **({"region": region} if region else {})}
+    return from_url(url, **told, client_options=_options(kind, limits), retry_config=retry)
 
 
-def _options(scheme: str, limits: Limits) -> "ClientConfig":
+def _options(kind: StoreKind, limits: Limits) -> "ClientConfig":
     # Words of the environment are taken as they are: obstore reads `true` as it reads True.
-    said: dict[str, str] = {}
+    said = dict(kind.client())
     for name in OF_CLIENT:
-        value = os.environ.get(PREFIXES.get(scheme, "") + name.upper())
+        value = os.environ.get(kind.variables + name.upper())
         if value:
             said[name] = value
     options: ClientConfig = {

@@ -1,23 +1,18 @@
 """The object store that controller and agents meet in: `file://`, `s3://`, `gs://`, `memory://`."""
 
 import hashlib
-import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import unquote, urlparse
-from xml.sax.saxutils import unescape
 
-from obstore.exceptions import (
-    AlreadyExistsError,
-    BaseError,
-    PermissionDeniedError,
-    UnauthenticatedError,
-)
+from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import LocalStore, MemoryStore, ObjectStore
 
 from cloudwhale.mailbox.counting import Counts
+from cloudwhale.mailbox.failing import unusable
+from cloudwhale.mailbox.kinds import is_remote, kind_of
 from cloudwhale.mailbox.limits import DOCUMENT, DOWNLOAD, UPLOAD, Limits, opened
 from cloudwhale.model.units import Instant
 from cloudwhale.spi.errors import SettingsError, StoreUnusable
@@ -26,13 +21,7 @@ PART_BYTES = 8 << 20  # S3 wants parts of 5 MiB or more; eight keeps memory low 
 READ_BYTES = 1 << 20  # of a local file at once: large enough to be fast, small enough to forget
 DOCUMENT_MOST_BYTES = 1 << 20
 """What is longer gets the time that large bodies get."""
-LIST_PAGE = 1000  # keys that one LIST of S3 returns
-REMOTE = ("s3", "gs")
-METADATA = "/latest/api/token"
-"""Where a client asks for a machine's own credentials when the environment has none."""
-REFUSED = "403 Forbidden"  # to a list: obstore has no error of its own for it
-WHO = re.compile(r"<Message>([^<]{1,300})</Message>")
-"""What S3 says to a refusal: who may not do what."""
+LIST_PAGE = 1000  # keys that one LIST returns
 
 
 class Unreadable(Exception):
@@ -46,7 +35,11 @@ class Objects(Protocol):
     """Where the objects lie on this host's disk, for `file://`; None elsewhere."""
 
     def create(self, key: str, body: bytes) -> bool:
-        """Write an object that does not exist yet; False when it does: that one is unchanged."""
+        """Write an object that does not exist yet; False when it does: that one is unchanged.
+
+        One that is there with the same content counts as written: a client that was given an error
+        tries again by itself, and finds what it has written.
+        """
         ...
 
     def get(self, key: str) -> bytes | None:
@@ -100,7 +93,8 @@ class StoreObjects:
 
     def __init__(self, store: ObjectStore, folder: Path | None = None, url: str = "") -> None:
         self._store = store
-        self._url = url
+        self.url = url
+        self._kind = kind_of(urlparse(url).scheme) if url else None
         """Of a store that large bodies reach over a network; empty: there are no time limits."""
         self._patient: dict[Limits, ObjectStore] = {}
         self._turn = threading.Lock()
@@ -114,20 +108,28 @@ class StoreObjects:
         try:
             self._for(body).put(key, body, mode="create")
         except AlreadyExistsError:
-            return False
+            # The first try may have been written although its answer was an error.
+            return self._holds(key, body)
         except (BaseError, OSError) as error:
-            raise _unusable("write", key, error) from error
+            raise self._unusable("write", key, error) from error
         return True
+
+    def _holds(self, key: str, body: bytes) -> bool:
+        """Say whether an object is there with just this content."""
+        return self.size_bytes(key) == len(body) and self._got(self._for(body), key) == body
 
     def get(self, key: str) -> bytes | None:
         """See Objects."""
+        return self._got(self._store, key)
+
+    def _got(self, store: ObjectStore, key: str) -> bytes | None:
         try:
-            body = bytes(self._store.get(key).bytes())
+            body = bytes(store.get(key).bytes())
         except FileNotFoundError:
             self.counts.get()
             return None
         except (BaseError, OSError) as error:
-            raise _unusable("read", key, error) from error
+            raise self._unusable("read", key, error) from error
         self.counts.get(len(body))
         return body
 
@@ -140,7 +142,7 @@ class StoreObjects:
         except FileNotFoundError:
             return []
         except (BaseError, OSError) as error:
-            raise _unusable("list", prefix, error) from error
+            raise self._unusable("list", prefix, error) from error
         self.counts.list(-(-len(found) // LIST_PAGE))
         return found
 
@@ -153,7 +155,7 @@ class StoreObjects:
         except FileNotFoundError:
             return []
         except (BaseError, OSError) as error:
-            raise _unusable("list", prefix, error) from error
+            raise self._unusable("list", prefix, error) from error
         return sorted(path.rsplit("/", 1)[-1] for path in found["common_prefixes"])
 
     def modified_at(self, key: str) -> Instant | None:
@@ -164,7 +166,7 @@ class StoreObjects:
         except FileNotFoundError:
             return None
         except (BaseError, OSError) as error:
-            raise _unusable("look at", key, error) from error
+            raise self._unusable("look at", key, error) from error
 
     def size_bytes(self, key: str) -> int | None:
         """See Objects."""
@@ -174,7 +176,7 @@ class StoreObjects:
         except FileNotFoundError:
             return None
         except (BaseError, OSError) as error:
-            raise _unusable("look at", key, error) from error
+            raise self._unusable("look at", key, error) from error
 
     def delete(self, keys: Sequence[str]) -> None:
         """See Objects."""
@@ -185,7 +187,7 @@ class StoreObjects:
             except FileNotFoundError:
                 continue
             except (BaseError, OSError) as error:
-                raise _unusable("delete", key, error) from error
+                raise self._unusable("delete", key, error) from error
 
     def put_chunks(self, key: str, chunks: Iterable[bytes]) -> None:
         """See Objects."""
@@ -201,7 +203,7 @@ class StoreObjects:
             store = self._within(UPLOAD)
             store.put(key, counted(), chunk_size=PART_BYTES, max_concurrency=4)
         except (BaseError, OSError) as error:
-            raise _unusable("write", key, error) from error
+            raise self._unusable("write", key, error) from error
         finally:
             self.counts.put(size, PART_BYTES)
 
@@ -220,9 +222,9 @@ class StoreObjects:
             self.counts.get()
             return None
         except (BaseError, OSError) as error:
-            raise _unusable("read", key, error) from error
+            raise self._unusable("read", key, error) from error
         with path.open("wb") as file:
-            for chunk in _received(answer.stream(min_chunk_size=PART_BYTES), key):
+            for chunk in self._received(answer.stream(min_chunk_size=PART_BYTES), key):
                 digest.update(chunk)
                 file.write(chunk)
             self.counts.get(file.tell())
@@ -233,12 +235,23 @@ class StoreObjects:
 
     def _within(self, limits: Limits) -> ObjectStore:
         """Return a client with limits of its own, made when one is needed: it takes a while."""
-        if not self._url:
+        if not self.url:
             return self._store
         with self._turn:
             if limits not in self._patient:
-                self._patient[limits] = opened(self._url, limits)
+                self._patient[limits] = opened(self.url, limits)
             return self._patient[limits]
+
+    def _received(self, chunks: Iterable[bytes], key: str) -> Iterator[memoryview]:
+        """Yield what comes without a copy of it."""
+        try:
+            for chunk in chunks:
+                yield memoryview(chunk)
+        except (BaseError, OSError) as error:
+            raise self._unusable("read", key, error) from error
+
+    def _unusable(self, verb: str, key: str, error: Exception) -> StoreUnusable:
+        return unusable(verb, key, error, self._kind)
 
 
 def _read(path: Path, note: Callable[[bytes], object]) -> Iterator[bytes]:
@@ -249,15 +262,6 @@ def _read(path: Path, note: Callable[[bytes], object]) -> Iterator[bytes]:
                 yield piece
     except OSError as error:
         raise Unreadable(f"{path} cannot be read: {error.strerror}") from error
-
-
-def _received(chunks: Iterable[bytes], key: str) -> Iterator[memoryview]:
-    """Yield what comes without a copy of it."""
-    try:
-        for chunk in chunks:
-            yield memoryview(chunk)
-    except (BaseError, OSError) as error:
-        raise _unusable("read", key, error) from error
 
 
 def open_objects(url: str) -> StoreObjects:
@@ -274,7 +278,7 @@ def open_objects(url: str) -> StoreObjects:
         return StoreObjects(MemoryStore())
     if parts.scheme == "file" and not parts.netloc and parts.path.startswith("/"):
         return _open_folder(Path(unquote(parts.path)), url)
-    if parts.scheme not in REMOTE or not parts.netloc:
+    if not is_remote(parts.scheme) or not parts.netloc:
         raise _no_store(url)
     try:
         return StoreObjects(opened(url, DOCUMENT), url=url)
@@ -288,7 +292,7 @@ def _open_folder(folder: Path, url: str) -> StoreObjects:
         # automatic_cleanup would race with a writer that has just made the folder.
         return StoreObjects(LocalStore(folder, mkdir=True), folder)
     except (BaseError, OSError) as error:
-        raise _unusable("open", url, error) from error
+        raise unusable("open", url, error, None) from error
 
 
 def _no_store(url: str, because: str = "") -> SettingsError:
@@ -297,24 +301,3 @@ def _no_store(url: str, because: str = "") -> SettingsError:
         "Write file:///folder, s3://bucket/folder or gs://bucket/folder in CLOUDWHALE_MAILBOX or "
         "`mailbox` of cloudwhale.toml, or leave it out: a folder in CLOUDWHALE_HOME.",
     )
-
-
-def _unusable(verb: str, key: str, error: Exception) -> StoreUnusable:
-    says = f"cannot {verb} {key} in the mailbox: {str(error).splitlines()[0]}"
-    if METADATA in str(error):
-        return StoreUnusable(
-            says,
-            "There are no credentials for the store in the environment, nor on this machine: "
-            "`cloudwhale doctor` says how to make some.",
-        )
-    is_refused = isinstance(error, PermissionDeniedError | UnauthenticatedError)
-    if is_refused or REFUSED in str(error):
-        who = WHO.search(str(error))
-        if who is not None:
-            says = f"cannot {verb} {key} in the mailbox"
-        return StoreUnusable(
-            f"{says}: the store refuses us" + (f": {unescape(who[1])}" if who else ""),
-            "The credentials in the environment are wrong, have run out, or do not allow it, or "
-            "the bucket is another's: `cloudwhale doctor` looks at that.",
-        )
-    return StoreUnusable(says, "Is the folder or bucket there, writable, and not full?")

@@ -7,18 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urldefrag, urlsplit
 
-from obstore.exceptions import (
-    BaseError,
-    PermissionDeniedError,
-    PreconditionError,
-    UnauthenticatedError,
-)
+from obstore.exceptions import BaseError, PreconditionError
 from obstore.store import LocalStore, ObjectStore
 
 from cloudwhale.mailbox.addresses import WEB, name_of
+from cloudwhale.mailbox.failing import is_refused
+from cloudwhale.mailbox.kinds import is_remote, kind_of
 from cloudwhale.mailbox.limits import DOWNLOAD, RETRY, opened
 from cloudwhale.mailbox.lost import Gone, Replaced
-from cloudwhale.mailbox.objects import REFUSED
 from cloudwhale.mailbox.sums import Sum, said_in, sum_of_tag
 from cloudwhale.spi.errors import CloudwhaleError, Denied, StoreUnusable
 
@@ -82,12 +78,8 @@ class Source:
         try:
             found = self._web() if urlsplit(self.url).scheme in WEB else self._in_its_region()
         except (BaseError, OSError, ValueError) as error:
-            is_refused = isinstance(error, PermissionDeniedError | UnauthenticatedError)
-            if is_refused or REFUSED in str(error):
-                raise Denied(
-                    f"{self.shown} may not be read from this machine",
-                    "Let it; on S3 the machines' role needs s3:ListBucket and s3:GetObject there.",
-                ) from error
+            if is_refused(error):
+                raise self._denied() from error
             if NO_BUCKET not in str(error):
                 raise self._silent(error) from error
             found = []
@@ -150,12 +142,10 @@ class Source:
         try:
             return self._found()
         except BaseError as error:
-            from cloudwhale.mailbox.buckets import ELSEWHERE, region_of
-
             parts = urlsplit(self.url)
-            if parts.scheme != "s3" or not any(word in str(error) for word in ELSEWHERE):
+            if not is_remote(parts.scheme) or not kind_of(parts.scheme).is_elsewhere(str(error)):
                 raise
-            self._region = region_of(parts.netloc)
+            self._region = kind_of(parts.scheme).region_of(parts.netloc)
             if not self._region:
                 raise
             return self._found()
@@ -198,6 +188,12 @@ class Source:
                 raise FileNotFoundError(folder)
             return LocalStore(folder)
         return opened(url, DOWNLOAD, self._retry, self._region)
+
+    def _denied(self) -> Denied:
+        scheme, needs = urlsplit(self.url).scheme, ""
+        if is_remote(scheme):
+            needs = f": in its bucket the machines' role needs {kind_of(scheme).to_read}"
+        return Denied(f"{self.shown} may not be read from this machine", f"Let it{needs}.")
 
     def _silent(self, why: object) -> StoreUnusable:
         return StoreUnusable(f"{self.shown} cannot be fetched: {str(why).splitlines()[0]}")

@@ -11,8 +11,10 @@ import socket
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
+from cloudwhale.mailbox.kinds import every_kind
 from cloudwhale.mailbox.lost import Gone, Replaced
 from cloudwhale.spi.errors import Denied, StoreUnusable
 
@@ -20,7 +22,7 @@ SILENT_S = 60.0
 """A server that says nothing for so long is taken as gone."""
 READ_BYTES = 1 << 20
 AGENT = "cloudwhale"
-METADATA_6 = ipaddress.ip_network("fd00:ec2::/32")  # EC2 answers there too
+NEAR_BITS = 32  # a cloud has other services of the machine itself beside that of credentials
 WHOLE = re.compile(r"bytes (?:[0-9]+-[0-9]+|\*)/([0-9]+)")
 
 
@@ -106,11 +108,22 @@ def _shown(url: str) -> str:
 def refuse_near(address: str, url: str) -> None:
     """Raise Denied for an address that only this machine can reach: credentials lie there."""
     found = ipaddress.ip_address(address.partition("%")[0])
-    if found.is_link_local or (found.version == 6 and found in METADATA_6):
+    if found.is_link_local or any(found in one for one in _near()):
         raise Denied(
             f"{_shown(url)} is an address of the machine itself, which jobs may not read",
             "Correct `inputs` of the job.",
         )
+
+
+@cache
+def _near() -> tuple[ipaddress.IPv6Network, ...]:
+    """Return the networks in which machines get their credentials over IPv6."""
+    found = (ipaddress.ip_address(one) for kind in every_kind() for one in kind.credentials_at)
+    return tuple(
+        ipaddress.IPv6Network((int(one), NEAR_BITS), strict=False)
+        for one in found
+        if one.version == 6
+    )
 
 
 # -- connections that look at whom they reach -------------------------------------------------

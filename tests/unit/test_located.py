@@ -9,8 +9,8 @@ from boxed_aws import boxed
 from makers import a_spec
 
 from cloudwhale.control.located import located
-from cloudwhale.mailbox.buckets import region_of
 from cloudwhale.mailbox.sources import NothingThere, Source
+from cloudwhale_providers.s3_store import region_of
 
 WEST = "us-west-2"
 BUCKET = "team-data-in-the-west"

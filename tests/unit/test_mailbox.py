@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import small_gs
 import small_s3
 from pydantic import ValidationError
 
@@ -18,7 +19,7 @@ from cloudwhale.mailbox.sealing import SealBroken, new_key_pair, seal, unseal
 from cloudwhale.spi.errors import SettingsError, StoreUnusable
 
 
-@pytest.fixture(params=["folder", "memory", "s3"])
+@pytest.fixture(params=["folder", "memory", "s3", "gs"])
 def objects(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[StoreObjects]:
@@ -28,6 +29,9 @@ def objects(
             for name, value in told.items():
                 monkeypatch.setenv(name, value)
             yield open_objects("s3://bucket/folder")
+    elif request.param == "gs":
+        with small_gs.serving(monkeypatch):
+            yield open_objects(small_gs.URL)
     else:
         yield open_objects("memory:///" if request.param == "memory" else tmp_path.as_uri())
 
@@ -39,6 +43,12 @@ def test_an_object_is_created_once(objects: StoreObjects) -> None:
     assert objects.create("a/b", b"first")
     assert not objects.create("a/b", b"second")
     assert objects.get("a/b") == b"first"
+
+
+def test_what_lies_there_already_just_so_counts_as_written(objects: StoreObjects) -> None:
+    assert objects.create("a/b", b"first")
+    assert objects.create("a/b", b"first")
+    assert not objects.create("a/b", b"third")
 
 
 def test_of_many_writers_of_one_name_one_succeeds(objects: StoreObjects) -> None:
@@ -173,8 +183,8 @@ def test_a_writer_that_has_forgotten_where_it_was_finds_the_next_number(
     objects: StoreObjects,
 ) -> None:
     box = inbox_from(objects, "host")
-    for _ in range(5):
-        box.post(b"a", 0)
+    for number in range(5):
+        box.post(b"%d" % number, 0)
     assert box.newest() == 5
     assert inbox_from(objects, "host-2").newest() == 0
 
