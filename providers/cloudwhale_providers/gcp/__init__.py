@@ -1,1 +1,5 @@
 """GCP Compute Engine: machines, their stops, their prices."""
+
+from cloudwhale_providers.gcp.provider import GcpProvider
+
+__all__ = ["GcpProvider"]

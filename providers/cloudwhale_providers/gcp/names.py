@@ -9,6 +9,7 @@ import hashlib
 import re
 import uuid
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from cloudwhale.model.units import Instant
@@ -27,6 +28,8 @@ GPUS = "cloudwhale-gpus"
 REGION = "cloudwhale-region"
 STOP_AT = "cloudwhale-stop-at"
 """When the cloud ends it, in seconds since 1970."""
+LAUNCHED_AT = "cloudwhale-launched-at"
+"""When its lease began to count, in seconds since 1970: the metadata server does not say."""
 NOTICE_S = "cloudwhale-notice-s"
 """Seconds of notice that were granted with it (`preemptionNoticeDuration`); left out: the usual 30.
 
@@ -95,6 +98,7 @@ def attributes_of(installation: str, request: LaunchRequest, now: Instant) -> di
     if request.lease is not None:
         seconds = max(0, int(request.lease.away_until - now))
         found[LEASE] = f"{request.lease.number}:{seconds}"
+        found[LAUNCHED_AT] = str(int(now))
     if request.stop_at is not None:
         found[STOP_AT] = str(int(request.stop_at))
     return {key: value for key, value in found.items() if value}
@@ -126,3 +130,11 @@ def last(url: Any) -> str:
 def region_of(zone: str) -> str:
     """Return the region of a zone: `us-central1` of `us-central1-a`."""
     return zone.rpartition("-")[0]
+
+
+def instant(text: Any) -> Instant | None:
+    """Return a time that Google writes, `2026-11-30T10:00:00.123-08:00`; None for what is none."""
+    try:
+        return datetime.fromisoformat(str(text)).timestamp()
+    except ValueError:
+        return None

@@ -1,0 +1,158 @@
+"""Google's APIs: clients made when they are needed, and one way to ask them.
+
+Google's own library brings the description of each API along, and takes and gives plain dicts. Its
+transport is not safe for threads: each thread has one of its own.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from threading import Lock, local
+from typing import Any
+
+from cloudwhale.model.units import Seconds
+from cloudwhale.spi.errors import Denied
+from cloudwhale_providers.gcp.asking import Refused
+from cloudwhale_providers.gcp.errors import Errand, failure, refusal
+from cloudwhale_providers.gcp.saying import told
+
+VERSIONS: Mapping[str, str] = {
+    "compute": "v1", "iam": "v1", "cloudresourcemanager": "v3", "serviceusage": "v1",
+    "storage": "v1",
+}  # fmt: skip
+SCOPE = "https://www.googleapis.com/auth/cloud-platform"
+"""What a caller may do is said by IAM alone."""
+ANSWER_S: Seconds = 60.0
+WAIT_S: Seconds = 150.0  # `zoneOperations.wait` answers within two minutes, says its reference
+INSTALL = "pip install 'cloudwhale[gcp]'"
+
+Credentials = Callable[[], tuple[Any, str]]
+"""Returns who asks, and the project that they are for; raises as google.auth does."""
+
+
+class Clients:
+    """See Calls; safe for threads. Nothing is asked twice: what that would do, we decide."""
+
+    def __init__(
+        self,
+        endpoint: str = "",
+        answer_s: Seconds = ANSWER_S,
+        credentials: Credentials | None = None,
+        transport: Callable[[Seconds], Any] | None = None,
+    ) -> None:
+        """Take where all APIs are asked instead of at Google; empty: at Google.
+
+        `transport` makes what requests go through, as httplib2.Http is, with a patience.
+        """
+        self._endpoint = endpoint.rstrip("/")
+        self._answer_s = answer_s
+        self._log_in = _default if credentials is None else credentials
+        self._transport = _http if transport is None else transport
+        self._who: tuple[Any, str] | None = None
+        self._services: dict[str, Any] = {}
+        self._lock = Lock()
+        self._own = local()
+
+    def call(self, service: str, method: str, **words: Any) -> Mapping[str, Any]:
+        """Return the answer of a method; raise Denied, TryAnother or Unreachable, with remedy."""
+        errand = Errand.of(service, method, words)
+        wrong = import_of("googleapiclient.errors")
+        try:
+            request = self._request(service, method, words)
+            limit_s = WAIT_S if method.endswith(".wait") else self._answer_s
+            found: Any = request.execute(http=self._http(limit_s), num_retries=0)
+        except wrong.HttpError as error:
+            said = told(int(error.resp.status), error.content)
+            raise refusal(said, errand) from Refused(said)
+        except _trouble() as error:
+            raise failure(error, errand) from error
+        return found if isinstance(found, dict) else {}  # what is deleted answers with nothing
+
+    def project(self) -> str:
+        """Return the project of the credentials; raise Denied when there are none."""
+        try:
+            return self._logged_in()[1]
+        except _trouble() as error:
+            raise failure(error, Errand("google.auth.default")) from error
+
+    def who(self) -> str:
+        """Return the e-mail of a service account that asks; empty for a person."""
+        try:
+            return str(getattr(self._logged_in()[0], "service_account_email", "") or "")
+        except _trouble() as error:
+            raise failure(error, Errand("google.auth.default")) from error
+
+    def _request(self, service: str, method: str, words: Mapping[str, Any]) -> Any:
+        found: Any = self._service(service)
+        *parts, verb = method.split(".")
+        for part in parts:
+            found = getattr(found, part)()
+        return getattr(found, verb)(**words)
+
+    def _service(self, name: str) -> Any:
+        with self._lock:
+            if name not in self._services:
+                self._services[name] = _described(name, self._endpoint)
+            return self._services[name]
+
+    def _http(self, limit_s: Seconds) -> Any:
+        """Return this thread's transport with a patience."""
+        kept: dict[Seconds, Any] = self._own.__dict__.setdefault("by_limit", {})
+        if limit_s not in kept:
+            authorized = import_of("google_auth_httplib2").AuthorizedHttp
+            kept[limit_s] = authorized(self._logged_in()[0], http=self._transport(limit_s))
+        return kept[limit_s]
+
+    def _logged_in(self) -> tuple[Any, str]:
+        with self._lock:
+            if self._who is None:
+                self._who = self._log_in()
+            return self._who
+
+
+def import_of(name: str) -> Any:
+    """Return a module of Google's libraries; raise Denied when they are not installed."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise Denied("google-api-python-client is not installed", INSTALL) from error
+
+
+def _described(name: str, endpoint: str) -> Any:
+    """Return the client of an API, made from the description that the library ships."""
+    discovery = import_of("googleapiclient.discovery")
+    shipped = import_of("googleapiclient.discovery_cache")
+    text = shipped.get_static_doc(name, VERSIONS[name])
+    if text is None:
+        raise Denied(f"this google-api-python-client does not know {name}", f"{INSTALL} --upgrade")
+    document: dict[str, Any] = json.loads(text)
+    options: dict[str, Any] = {}
+    if endpoint:  # it replaces the whole address, the path of the API included
+        options["api_endpoint"] = f"{endpoint}/{document['servicePath']}"
+    http = import_of("httplib2").Http()
+    return discovery.build_from_document(document, http=http, client_options=options)
+
+
+def _http(limit_s: Seconds) -> Any:
+    """Return a connection of one thread's own."""
+    found = import_of("httplib2").Http(timeout=limit_s)
+    found.follow_redirects = False
+    return found
+
+
+def _default() -> tuple[Any, str]:
+    """Return the application default credentials."""
+    who, project = import_of("google.auth").default(scopes=[SCOPE])
+    return who, str(project or "")
+
+
+def _trouble() -> tuple[type[Exception], ...]:
+    """Return what comes of a call without an answer of Google, or with one that is none."""
+    auth: Any = import_of("google.auth.exceptions")
+    own: Any = import_of("googleapiclient.errors")
+    http: Any = import_of("httplib2")
+    web: Any = import_module("http.client")
+    return (
+        auth.GoogleAuthError, own.Error, http.HttpLib2Error, web.HTTPException, OSError, ValueError,
+        TypeError, AttributeError,
+    )  # fmt: skip

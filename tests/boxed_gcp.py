@@ -1,0 +1,115 @@
+"""The sandbox's Compute Engine in this process: over HTTP as a project would be, or without."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from renting_gcp import an_offer
+
+from cloudwhale.clock import SystemClock
+from cloudwhale.model.offer import Offer
+from cloudwhale.model.units import Seconds
+from cloudwhale.simulation.clock import SteppedClock
+from cloudwhale.spi.clock import Clock
+from cloudwhale.spi.provider import Grounds
+from cloudwhale_providers.gcp import GcpProvider
+from cloudwhale_providers.gcp.clients import Clients
+from cloudwhale_providers.gcp.operations import Pause, for_real
+from cloudwhale_providers.sandbox.compute import Compute
+from cloudwhale_providers.sandbox.compute.discovery import api
+from cloudwhale_providers.sandbox.compute.places import MACHINE_ACCOUNT, PROJECT
+from cloudwhale_providers.sandbox.endpoint import Weather
+from cloudwhale_providers.sandbox.endpoint.messages import Asked
+
+MAILBOX = "gs://cloudwhale-sandbox-gcp/mailbox"
+
+
+def settings(url: str = "", **said: Any) -> dict[str, Any]:
+    """Return a table `[clouds.gcp]` for the box."""
+    usual = {"project": PROJECT, "service_account": MACHINE_ACCOUNT, "endpoint": url}
+    return {**usual, "regions": ["us-central1", "us-east4"], **said}
+
+
+@dataclass(frozen=True)
+class Box:
+    """A cloud, and the clock that it goes by."""
+
+    endpoint: Compute
+    clock: Clock
+    pause: Pause = for_real
+    clients: Callable[[], Clients] | None = None
+    """How it is asked where not over HTTP."""
+
+    def provider(
+        self, installation: str, *listed: Offer, mailbox: str = MAILBOX, **said: Any
+    ) -> GcpProvider:
+        """Return the provider of an installation, new as in a new process."""
+        offers: Sequence[Offer] = listed or [an_offer()]
+        url = "http://box" if self.clients else self.endpoint.url
+        table = settings(url, **said)
+        grounds = Grounds("gcp", installation, table, lambda now: offers, self.clock, mailbox)
+        calls = None if self.clients is None else self.clients()
+        return GcpProvider(grounds, calls, self.pause)
+
+
+@contextmanager
+def boxed(folder: Path, weather: Weather | None = None) -> Iterator[Box]:
+    """Open a cloud and put the way to it into the environment, as a sandbox does."""
+    clock = SystemClock()
+    cloud = Compute(clock, weather, checked=True)
+    with pytest.MonkeyPatch.context() as patch:
+        try:
+            cloud.start()
+            key = folder / "key.json"
+            key.write_text(json.dumps(cloud.key_file()))
+            patch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(key))
+            patch.setenv("NO_GCE_CHECK", "true")
+            yield Box(cloud, clock)
+        finally:
+            cloud.close()
+    assert cloud.complaints == []
+
+
+def stepped(weather: Weather | None = None) -> Box:
+    """Make a cloud that is asked without a socket, and whose time goes when somebody waits."""
+    clock = SteppedClock(1_800_000_000.0)
+    cloud = Compute(clock, weather, checked=True, real=lambda for_s: 0.0)
+    cloud.mount(api("compute", "v1"))
+    clients = lambda: Clients("http://box", credentials=_anybody, transport=lambda s: Wire(cloud))  # noqa: E731
+
+    def pause(for_s: Seconds) -> None:
+        clock.advance_to(clock.now() + for_s)
+
+    return Box(cloud, clock, pause, clients)
+
+
+class Wire:
+    """Stands where httplib2's connection does."""
+
+    def __init__(self, cloud: Compute) -> None:
+        self._cloud, self._answer = cloud, cloud._answer  # pyright: ignore[reportPrivateUsage]
+
+    def request(
+        self, uri: str, method: str = "GET", body: Any = None, headers: Any = None, **_: Any
+    ) -> tuple[Any, bytes]:
+        parts = urlsplit(uri)
+        target = f"{parts.path}?{parts.query}" if parts.query else parts.path
+        named = {str(name).lower(): str(value) for name, value in (headers or {}).items()}
+        named["authorization"] = f"Bearer {self._cloud.user_token()}"
+        content = body.encode() if isinstance(body, str) else body or b""
+        answer = self._answer(Asked(method, target, named, content))
+        if answer is None:
+            raise TimeoutError("the read operation timed out")
+        response = import_module("httplib2").Response({"status": str(answer.status)})
+        response.reason = "said so"
+        return response, answer.body
+
+
+def _anybody() -> tuple[Any, str]:
+    return import_module("google.auth.credentials").AnonymousCredentials(), PROJECT
