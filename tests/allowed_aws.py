@@ -38,9 +38,9 @@ from cloudwhale.mailbox.objects import PART_BYTES, StoreObjects, open_objects
 from cloudwhale.model.job import CheckpointRule
 from cloudwhale.model.rental import Lease
 from cloudwhale.spi.provider import LaunchRequest, Leftover, Machine, Provider
-from cloudwhale_providers.aws import machine_store
 from cloudwhale_providers.aws.clients import Clients
 from cloudwhale_providers.aws.things import KINDS
+from cloudwhale_providers.first_words import program as joined
 from cloudwhale_providers.sandbox.box import MAILBOX
 from cloudwhale_providers.sandbox.endpoint import Credentials, Weather
 from cloudwhale_providers.sandbox.endpoint.iam_policies import Need
@@ -218,7 +218,7 @@ def _boot(box: Box, machine: str, folder: Path) -> None:
     try:
         url = metadata.add(machine, lambda: documents(who.who, {}, keys=who.keys()))
         program = folder / "store"
-        program.write_text(Path(machine_store.__file__).read_text(encoding="utf-8"))
+        program.write_text(joined("cloudwhale_providers.aws"))
         environment = {
             "PATH": os.environ["PATH"], "AWS_ENDPOINT_URL": os.environ["AWS_ENDPOINT_URL"],
             "AWS_EC2_METADATA_SERVICE_ENDPOINT": url, "CLOUDWHALE_MAILBOX": MAILBOX,

@@ -241,9 +241,13 @@ class Machine:
         key = key or f"bundles/{sha256}.tar.gz"
         self.put(key, self.archive)
         script = self.folder / "user-data"
-        script.write_text(user_data(self.mailbox, "us-east-1", key))
+        script.write_text(self.told_at_boot(key))
         done = self._run([str(script)], self.environment, limit_s)
         return Booted(self, done.returncode, done.stdout, tuple(self.told()))
+
+    def told_at_boot(self, key: str) -> str:
+        """Return its user data."""
+        return user_data(self.mailbox, "us-east-1", key)
 
     def first(self, *phases: str, gpus: int = 0, **more: str) -> "Booted":
         """Run some phases of the first boot alone, among a store that only listens."""

@@ -88,6 +88,11 @@ class Clerk(BaseHTTPRequestHandler):
                 self.wfile.write(body[at : at + size])
                 at += size
 
+    def _only_new(self) -> bool:
+        """Say whether nothing may be replaced, in S3's words or in those of Google's XML API."""
+        said = self.headers.get("If-None-Match"), self.headers.get("x-goog-if-generation-match")
+        return said[0] == "*" or said[1] == "0"
+
     def _error(self, status: int, code: str) -> None:
         self._answer(status, f"<Error><Code>{code}</Code></Error>".encode())
 
@@ -100,7 +105,7 @@ class Clerk(BaseHTTPRequestHandler):
         with shelf.turn:
             if "partNumber" in fields:
                 shelf.uploads[fields["uploadId"]][int(fields["partNumber"])] = body
-            elif self.headers.get("If-None-Match") == "*" and key in shelf.objects:
+            elif key in shelf.objects and self._only_new():
                 return self._error(412, "PreconditionFailed")
             else:
                 shelf.objects[key] = (body, float(int(CLOCK.now())))

@@ -12,6 +12,7 @@ import pytest
 
 from cloudwhale import clock
 from cloudwhale.mailbox.documents import BootTold
+from cloudwhale_providers import machine_asking, machine_s3
 from cloudwhale_providers.aws import machine_store
 
 ROLE = {"AccessKeyId": "AKIDEXAMPLE", "SecretAccessKey": "dummy", "Token": "a token"}
@@ -27,7 +28,7 @@ def said(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
     monkeypatch.setattr(machine_store, "keys", lambda: ROLE)
     yield
-    machine_store.OFF[0] = 0.0
+    machine_asking.OFF[0] = 0.0
 
 
 class Store(ThreadingHTTPServer):
@@ -83,15 +84,15 @@ def test_a_signature_is_what_aws_itself_would_write(
     from botocore.credentials import Credentials
 
     monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
-    url = machine_store.url_of("boots/a node+(1)~é/000001.json")
+    url = machine_s3.url_of("boots/a node+(1)~é/000001.json")
     headers = {"if-none-match": "*"} if method == "PUT" else {}
     theirs = AWSRequest(method=method, url=url, data=body, headers=headers)
     keys = Credentials(role["AccessKeyId"], role["SecretAccessKey"], role["Token"] or None)
     auth.S3SigV4Auth(keys, "s3", "eu-west-1").add_auth(theirs)
     date = datetime.strptime(theirs.headers["X-Amz-Date"], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
     at = date.timestamp()
-    monkeypatch.setattr(machine_store, "now", lambda: at)
-    ours = machine_store.signed(method, url, headers, body, role)
+    monkeypatch.setattr(machine_s3, "now", lambda: at)
+    ours = machine_s3.signed(method, url, headers, body, role)
     assert ours["authorization"] == theirs.headers["Authorization"]
 
 
@@ -109,16 +110,16 @@ def test_an_object_has_the_address_that_s3_gives_it(
 ) -> None:
     monkeypatch.setenv("CLOUDWHALE_MAILBOX", mailbox)
     monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
-    assert machine_store.url_of("k") == url
+    assert machine_s3.url_of("k") == url
 
 
 def test_what_is_told_is_a_document_that_the_controller_reads(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(machine_store, "__file__", str(tmp_path / "store"))
+    monkeypatch.setattr(machine_asking, "__file__", str(tmp_path / "store"))
     store.answers = [(200, b"", {})] * 3
-    machine_store.tell("driver", "begun")
-    machine_store.tell("driver", "done", "", "two\nlines", "--", "docker", "begun")
+    machine_store.DESK.tell("driver", "begun")
+    machine_store.DESK.tell("driver", "done", "", "two\nlines", "--", "docker", "begun")
     told = [BootTold.model_validate_json(body) for _, _, body, _ in store.asked]
     assert [(one.phase, one.state, one.says) for one in told] == [
         ("driver", "begun", ""), ("driver", "done", "two lines"), ("docker", "begun", ""),
@@ -133,9 +134,9 @@ def test_what_is_told_is_a_document_that_the_controller_reads(
 def test_a_number_that_is_taken_is_passed_over(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(machine_store, "__file__", str(tmp_path / "store"))
+    monkeypatch.setattr(machine_asking, "__file__", str(tmp_path / "store"))
     store.answers = [(412, b"", {}), (200, b"", {})]
-    machine_store.tell("driver", "begun")
+    machine_store.DESK.tell("driver", "begun")
     assert json.loads((tmp_path / "told").read_text())["number"] == 2
 
 
@@ -144,38 +145,38 @@ def test_a_store_that_is_busy_is_asked_again(store: Store, tmp_path: Path,
     monkeypatch.setenv("CLOUDWHALE_PATIENCE_S", "20")
     busy = b"<Error><Code>SlowDown</Code></Error>"
     store.answers = [(503, busy, {}), (200, b"whole", {})]
-    machine_store.get("bundles/b", str(tmp_path / "b"))
+    machine_store.DESK.get("bundles/b", str(tmp_path / "b"))
     assert (tmp_path / "b").read_bytes() == b"whole"
 
 
 def test_a_transfer_that_breaks_off_is_not_taken_for_whole(store: Store, tmp_path: Path) -> None:
     store.answers = [(200, b"half", {"Content-Length": "8", "Connection": "close"})]
-    with pytest.raises(machine_store.Trouble, match="4 bytes came of 8"):
-        machine_store.get("bundles/b", str(tmp_path / "b"))
+    with pytest.raises(machine_asking.Trouble, match="4 bytes came of 8"):
+        machine_store.DESK.get("bundles/b", str(tmp_path / "b"))
 
 
 def test_what_is_not_there_is_not_asked_for_again(store: Store, tmp_path: Path) -> None:
     store.answers = [(404, b"", {})]
-    with pytest.raises(machine_store.Trouble, match="there is no bundles/b in s3://bucket/lab"):
-        machine_store.get("bundles/b", str(tmp_path / "b"))
+    with pytest.raises(machine_asking.Trouble, match="there is no bundles/b in s3://bucket/lab"):
+        machine_store.DESK.get("bundles/b", str(tmp_path / "b"))
 
 
 def test_a_store_that_refuses_says_by_which_code(store: Store, tmp_path: Path) -> None:
     store.answers = [(403, b"<Error><Code>AccessDenied</Code></Error>", {})]
-    with pytest.raises(machine_store.Trouble, match="answers 403 AccessDenied to GET bundles/b"):
-        machine_store.get("bundles/b", str(tmp_path / "b"))
+    with pytest.raises(machine_asking.Trouble, match="answers 403 AccessDenied to GET bundles/b"):
+        machine_store.DESK.get("bundles/b", str(tmp_path / "b"))
 
 
 def test_a_clock_hours_off_can_still_tell_what_is_wrong(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CLOUDWHALE_PATIENCE_S", "20")
-    monkeypatch.setattr(machine_store, "__file__", str(tmp_path / "store"))
+    monkeypatch.setattr(machine_asking, "__file__", str(tmp_path / "store"))
     skewed = b"<Error><Code>RequestTimeTooSkewed</Code></Error>"
     store.answers = [
         (403, skewed, {"Date": "Mon, 01 Jan 2035 00:00:00 GMT"}), (200, b"", {})
     ]  # fmt: skip
-    machine_store.tell("watchdog", "failed", "", "the clock is off")
+    machine_store.DESK.tell("watchdog", "failed", "", "the clock is off")
     assert store.asked[1][3]["x-amz-date"].startswith("20350101T0000")
 
 
@@ -184,8 +185,8 @@ def test_time_is_what_the_agent_takes_it_for(monkeypatch: pytest.MonkeyPatch) ->
     for said_to_be in ("", f"{real}:60", f"{real}:60:1800000000"):
         monkeypatch.setenv(clock.SPEED, said_to_be)
         clock.look_again()
-        assert machine_store.now() == pytest.approx(clock.SystemClock().now(), abs=60 * 2.0)
-        assert machine_store.steady() == pytest.approx(clock.SystemClock().steady(), abs=60 * 2.0)
+        assert machine_asking.now() == pytest.approx(clock.SystemClock().now(), abs=60 * 2.0)
+        assert machine_asking.steady() == pytest.approx(clock.SystemClock().steady(), abs=60 * 2.0)
     monkeypatch.delenv(clock.SPEED)
     clock.look_again()
 
@@ -194,7 +195,7 @@ def test_a_mistake_is_one_line_for_a_person(
     store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store.answers = [(404, b"", {})]
-    assert machine_store.main(["get", "bundles/b", str(tmp_path / "b")]) == 1
+    assert machine_store.DESK.main(["get", "bundles/b", str(tmp_path / "b")]) == 1
     assert capsys.readouterr().err == "there is no bundles/b in s3://bucket/lab\n"
 
 
@@ -203,13 +204,13 @@ def test_a_clock_to_which_no_certificate_holds_is_compared_all_the_same(
 ) -> None:
     asked: list[str] = []
 
-    def answers(method: str, url: str, headers: dict[str, str]) -> machine_store.Answer:
+    def answers(method: str, url: str, headers: dict[str, str]) -> machine_asking.Answer:
         asked.append(url)
         if url.startswith("https:"):
             raise ssl.SSLCertVerificationError("certificate is not yet valid")
-        return machine_store.Answer(403, "Mon, 01 Jan 2035 00:00:00 GMT", b"")
+        return machine_asking.Answer(403, "Mon, 01 Jan 2035 00:00:00 GMT", b"")
 
-    monkeypatch.setattr(machine_store, "ask", answers)
-    ahead, there = machine_store.clocks()
+    monkeypatch.setattr(machine_asking, "ask", answers)
+    ahead, there = machine_store.DESK.clocks()
     assert there == 2051222400 and ahead < -86_400
     assert asked[1] == "http://bucket.s3.eu-west-1.amazonaws.com/lab"

@@ -1,149 +1,20 @@
-"""What a machine does when it boots: the same text for all machines of one agent version.
+"""What machines of EC2 are told at boot: see first_words.
 
-A script whose first line is `#!/bin/sh` is a format of cloud-init's own ("User-data script"), which
-runs it once, as root, when the network is there. What differs between machines stands in their
-tags. The line that begins with `# cloudwhale: ` is JSON for whoever reads the text without running
-it. Nothing secret may stand here: whoever may describe an instance reads it.
-
-It arms the machine's end, sets the clock, fetches the agent's archive, and hands over to
-`boot/first.sh` in it. For that and for the agent the environment says:
-
-- CLOUDWHALE_MAILBOX, _REGION, _NODE, _LEASE, _INSTALLATION, _GPUS: as the tags say
-- CLOUDWHALE_DOOR: who the machine is to the mailbox's bucket, `ROLE-ID:INSTANCE-ID`; may be empty
-- CLOUDWHALE_NOTICES: who hears that the provider takes the machine
-- CLOUDWHALE_STORE: the program that asks the mailbox (machine_store.py)
-- CLOUDWHALE_ENVIRONMENT: a file with what the agent's environment must hold
-- CLOUDWHALE_BUNDLE: the folder of the unpacked archive
-
-A sandbox says before that where S3 and the metadata service are (AWS_ENDPOINT_URL,
-AWS_EC2_METADATA_SERVICE_ENDPOINT) and how time goes (CLOUDWHALE_CLOCK); tests say for how many
-seconds something is tried (CLOUDWHALE_PATIENCE_S, else 60) and where files lie (CLOUDWHALE_PLACE,
-CLOUDWHALE_ROOT).
+CLOUDWHALE_DOOR is `ROLE-ID:INSTANCE-ID` there. A sandbox says where S3 and the metadata service are
+by AWS_ENDPOINT_URL and AWS_EC2_METADATA_SERVICE_ENDPOINT.
 """
 
-import gzip
-import json
-import re
-from base64 import encodebytes
-from functools import cache
-from importlib import resources
-from typing import Any
-
-from cloudwhale.spi.errors import Denied
+from cloudwhale_providers.first_words import Cloud, first_words
 
 MOST_BYTES = 16 * 1024
 """Before base64: EC2 User Guide, "Run commands when you launch an EC2 instance"."""
-TAKEN_OVER_MIN = 30
-"""Minutes within which the agent must have taken the watchdog over, installing included."""
-SKEW_S = 30  # more between this clock and the store's is refused by the agent as well
-ROOM_MB = 1024  # the archive has 40 MB, unpacked 150; what is on a disk is never known to the byte
-PLACE = "/opt/cloudwhale"
-_SHA256 = re.compile(r"[0-9a-f]{64}")
-_PLAIN = re.compile(r"[\w./-]*", re.ASCII)
-"""What a shell takes as it is, in double quotes and in a format of `printf` too."""
-
-ARMED = """\
-#!/bin/sh
-shutdown -h +@minutes@
-# The machine ends by then (its shutdown terminates it), unless an agent has taken the watch over.
-# cloudwhale: @block@
-set -u
-umask 022
-place=${CLOUDWHALE_PLACE:-@place@}
-mkdir -p "$place"
-export CLOUDWHALE_MAILBOX='@mailbox@' CLOUDWHALE_REGION='@region@' CLOUDWHALE_NOTICES=aws
-export AWS_REGION='@region@' AWS_DEFAULT_REGION='@region@'
-export CLOUDWHALE_STORE="$place/store" CLOUDWHALE_ENVIRONMENT="$place/environment"
-base64 -d <<'END OF THE STORE' | gzip -d >"$place/store"
-"""
-
-SCRIPT = """\
-END OF THE STORE
-chmod 755 "$place/store"
-printf 'AWS_REGION=@region@\\nAWS_DEFAULT_REGION=@region@\\n' >"$place/environment"
-
-tell() { timeout 60 "$CLOUDWHALE_STORE" tell "$@"; }
-ends() {
-    echo "cloudwhale: $1: $2" >&2
-    tell "$1" failed '' "$2"
-    shutdown -h now
-    exit 1
-}
-try() {  # PHASE LIMIT_S WORDS...; what the words say last is why the machine ends
-    phase=$1 limit=$2
-    shift 2
-    timeout -k 5 "$limit" "$@" 2>"$place/error" && return
-    code=$?
-    says=$(tail -n 1 "$place/error")
-    case $code in
-        124 | 137) says="$phase took longer than its $limit s${says:+: $says}" ;;
-    esac
-    ends "$phase" "${says:-$1 ended with $code}"
-}
-# A second end, which needs no bus, and which no clock that is set brings near or puts off.
-{ sleep $((@minutes@ * 60)) && [ ! -e "$place/agent" ] && shutdown -h now; } \
-    >/dev/null 2>&1 </dev/null &
-# A machine that starts again before it has an agent has nobody who watches it.
-boots="${CLOUDWHALE_ROOT:-}/var/lib/cloud/scripts/per-boot"
-if mkdir -p "$boots"; then
-    printf '#!/bin/sh\\n[ -e "%s/agent" ] || shutdown -h now\\n' "$place" >"$boots/cloudwhale"
-    chmod 755 "$boots/cloudwhale"
-fi
-
-try watchdog 120 "$CLOUDWHALE_STORE" about >"$place/about"
-# shellcheck source=/dev/null
-. "$place/about"
-left_s=${left_s:-0}
-
-is_close() {  # `ahead` is in seconds; negative: this clock is behind
-    [ "${ahead#-}" -le @skew@ ]
-}
-ask_clock() {
-    try watchdog 90 "$CLOUDWHALE_STORE" clock >"$place/clock"
-    read -r ahead store_now <"$place/clock"
-    is_close
-}
-set_clock() {
-    [ -z "${CLOUDWHALE_CLOCK:-}" ] || return  # time is pretended here: there is none to set
-    chronyc -a makestep && sleep 2 && ask_clock && return
-    timedatectl set-ntp true && sleep 5 && ask_clock && return
-    ask_clock
-    date -u -s "@$store_now" && ask_clock
-}
-if ! is_close; then
-    shutdown -c  # it waits for a time of day: a clock that is set by hours would end us now
-    if ! set_clock >/dev/null; then
-        [ "$ahead" -lt 0 ] && way=behind || way='ahead of'
-        ends watchdog "this machine's clock is ${ahead#-} s $way the mailbox's, and could not be \\
-set; more than @skew@ s is not borne"
-    fi
-    shutdown -h +@minutes@
-fi
-left=$(((left_s + 119) / 60))
-[ "$left" -ge @minutes@ ] || shutdown -h "+$left"
-tell watchdog begun -- watchdog 'done' -- bundle begun
-
-room=$(($(df -Pk "$place" | tail -n 1 | { read -r _ _ _ room _; echo "$room"; }) / 1024))
-[ "$room" -ge @room_mb@ ] || ends bundle "the disk has $room MB of room, @room_mb@ are needed: \\
-$((@room_mb@ - room)) MB are lacking"
-export CLOUDWHALE_BUNDLE="$place/@folder@"
-if ! [ -e "$CLOUDWHALE_BUNDLE" ]; then
-    archive="$place/bundle.tar.gz"
-    for _ in 1 2; do
-        try bundle 300 "$CLOUDWHALE_STORE" get '@bundle@' "$archive"
-        found=$(sha256sum "$archive" | cut -d ' ' -f 1)
-        [ "$found" != '@sha256@' ] || break
-    done
-    [ "$found" = '@sha256@' ] || ends bundle "@bundle@ holds something else, by its SHA-256 $found"
-    rm -rf "$place/unpacking"
-    mkdir "$place/unpacking"
-    try bundle 300 tar -xzf "$archive" -C "$place/unpacking"
-    mv "$place/unpacking" "$CLOUDWHALE_BUNDLE"
-    rm "$archive"
-fi
-[ -r "$CLOUDWHALE_BUNDLE/boot/first.sh" ] || ends bundle "@bundle@ has no boot/first.sh"
-exec sh "$CLOUDWHALE_BUNDLE/boot/first.sh"
-"""
+CLOUD = Cloud(
+    name="AWS",
+    package="cloudwhale_providers.aws",
+    notices="aws",
+    most_bytes=MOST_BYTES,
+    environment={"AWS_REGION": "@region@", "AWS_DEFAULT_REGION": "@region@"},
+)
 
 
 def user_data(mailbox: str, region: str, bundle: str) -> str:
@@ -151,34 +22,4 @@ def user_data(mailbox: str, region: str, bundle: str) -> str:
 
     Raise Denied when it is longer than AWS takes, or would not be one word to a shell.
     """
-    plain = all(_PLAIN.fullmatch(word) for word in (region, bundle))
-    if not plain or not mailbox.isprintable() or "'" in mailbox:
-        words = ", ".join(map(repr, (mailbox, region, bundle)))
-        raise Denied(f"{words} cannot be said to a machine", "Use plain letters and digits.")
-    found = _SHA256.search(bundle)
-    sha256 = found[0] if found else ""
-    said = {"mailbox": mailbox, "region": region, "bundle": bundle, "sha256": sha256}
-    filled: dict[str, Any] = said | {
-        "block": json.dumps(said, sort_keys=True), "minutes": TAKEN_OVER_MIN, "place": PLACE,
-        "skew": SKEW_S, "room_mb": ROOM_MB, "folder": sha256 or "bundle",
-    }  # fmt: skip
-    text = _filled(ARMED, filled) + _store() + _filled(SCRIPT, filled)
-    size = len(text.encode())
-    if size > MOST_BYTES:
-        raise Denied(
-            f"what machines are told at boot has {size} bytes, and AWS takes {MOST_BYTES}",
-            "Give the mailbox a shorter URL.",
-        )
-    return text
-
-
-def _filled(text: str, words: dict[str, Any]) -> str:
-    """Return a text with what stands between two @ replaced."""
-    return re.sub("@([a-z_0-9]+)@", lambda found: str(words[found[1]]), text)
-
-
-@cache
-def _store() -> str:
-    """Return the program that machines ask their mailbox with, in half of its bytes."""
-    program = resources.files("cloudwhale_providers.aws").joinpath("machine_store.py").read_bytes()
-    return encodebytes(gzip.compress(program, mtime=0)).decode()
+    return first_words(CLOUD, mailbox, region, bundle)
