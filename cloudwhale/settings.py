@@ -41,6 +41,9 @@ _NOT_SETTINGS = frozenset(
 )  # fmt: skip
 """What cloudwhale itself says to jobs, which may call it in turn."""
 
+HOUSE_KEYS = frozenset({"through"})
+"""Keys of a cloud's table that the house reads, and no provider."""
+
 _WANTED = {
     "home": "the path of a folder",
     "database": "a URL, like sqlite:////data/cloudwhale.db or postgresql://ann@db/whale",
@@ -225,6 +228,16 @@ def load(folder: Path, environment: Mapping[str, str] | None = None) -> Settings
                 raise _unknown(key, f"${name}")
     found.setdefault("home", default_home())
     return _checked(found, origin)
+
+
+def provider_of(name: str, table: Mapping[str, Any]) -> str:
+    """Return the provider that a cloud is reached through: what its table names, else its name."""
+    return str(table.get("through", name))
+
+
+def own_table(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a cloud's provider is told of its table: what is ours is left out."""
+    return {key: value for key, value in table.items() if key not in HOUSE_KEYS}
 
 
 def checked(found: Mapping[str, Any], origin: str) -> Settings:

@@ -1,12 +1,13 @@
 """Whether machines that are rented could meet their controller, as the settings stand."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import urlparse
 
 from cloudwhale import plugins
 from cloudwhale.control.desk import mailbox_url, providers
-from cloudwhale.settings import Settings
+from cloudwhale.settings import Settings, provider_of
 from cloudwhale.spi.errors import SettingsError
 
 OWN = "local"
@@ -33,13 +34,16 @@ def must_reach(settings: Settings) -> None:
     providers(settings)  # each says what is wrong with its own table
 
 
-def _must_be_provided(clouds: Iterable[str]) -> None:
+def _must_be_provided(clouds: Mapping[str, Mapping[str, Any]]) -> None:
     known = [name for name in plugins.names(plugins.PROVIDERS) if name != OWN]
-    for name in sorted(clouds):
-        if name not in known:
-            close = difflib.get_close_matches(name, known, 1)
-            hint = f"Did you mean [clouds.{close[0]}]? " if close else ""
+    for name, table in sorted(clouds.items()):
+        provider = provider_of(name, table)
+        if provider not in known:
+            close = difflib.get_close_matches(provider, known, 1)
+            mine = "through = {!r}" if "through" in table else "[clouds.{}]"
+            hint = f"Did you mean {mine.format(close[0])}? " if close else ""
             raise SettingsError(
-                f"[clouds.{name}]: no provider is called {name!r}",
-                f"{hint}Installed: {', '.join(known) or 'none'}",
+                f"[clouds.{name}]: no provider is called {provider!r}",
+                f"{hint}Installed: {', '.join(known) or 'none'}. A cloud with a name of your own "
+                f"says in `through` which of them reaches it.",
             )

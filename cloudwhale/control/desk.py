@@ -18,7 +18,7 @@ from cloudwhale.model.offer import Offer
 from cloudwhale.model.units import Instant
 from cloudwhale.planning.planner import Policies
 from cloudwhale.planning.rules import Patience, Rules
-from cloudwhale.settings import Settings
+from cloudwhale.settings import Settings, own_table, provider_of
 from cloudwhale.spi.clock import Clock
 from cloudwhale.spi.provider import Grounds, Provider
 from cloudwhale.spi.renting import Rent
@@ -105,9 +105,10 @@ def _cloud(name: str, settings: Settings, installation: str) -> Provider:
 
         return [offer for offer in catalogue(settings, now).offers if offer.provider == name]
 
-    make: Callable[[Grounds], Provider] = plugins.load(plugins.PROVIDERS, name)
+    table = settings.clouds[name]
+    make: Callable[[Grounds], Provider] = plugins.load(plugins.PROVIDERS, provider_of(name, table))
     clock, mailbox = SystemClock(), mailbox_url(settings)
-    return make(Grounds(name, installation, settings.clouds[name], listed, clock, mailbox))
+    return make(Grounds(name, installation, own_table(table), listed, clock, mailbox))
 
 
 def host_options(settings: Settings) -> HostOptions:

@@ -50,7 +50,7 @@ def leaks(desk: Desk, providers: Mapping[str, Provider], *, fix: bool) -> Leaks:
     """
     found: list[Leak] = []
     unanswered: list[str] = []
-    renting = {name: one for name, one in sorted(providers.items()) if one.stops}
+    renting = {name: one for name, one in sorted(providers.items()) if one.stops is not None}
     for name, provider in renting.items():
         try:
             left = provider.leftovers(_live(desk))

@@ -10,7 +10,7 @@ from typing import Any
 from cloudwhale import plugins
 from cloudwhale.control.desk import open_desk, providers
 from cloudwhale.control.installation import installation
-from cloudwhale.settings import Settings
+from cloudwhale.settings import Settings, provider_of
 from cloudwhale.spi.errors import SettingsError
 from cloudwhale.spi.provider import Amends, Provider
 
@@ -101,7 +101,8 @@ def patient(settings: Settings, name: str) -> Patient:
     """
     if not name and len(settings.clouds) == 1:
         (name,) = settings.clouds
-    if name == "local" or name not in plugins.names(plugins.PROVIDERS):
+    provider = provider_of(name, settings.clouds.get(name, {}))
+    if provider == "local" or provider not in plugins.names(plugins.PROVIDERS):
         clouds = [one for one in plugins.names(plugins.PROVIDERS) if one != "local"]
         says = f"there is no cloud called {name!r}" if name else "no cloud is named"
         raise SettingsError(

@@ -56,7 +56,7 @@ class Sweeping:
             return []
         self._searched_at = now
         live = live_nodes(rentals)
-        renting = [name for name, one in sorted(self._providers.items()) if one.stops]
+        renting = [name for name, one in sorted(self._providers.items()) if one.stops is not None]
         searches = [self._search(name, live) for name in renting]
         return [*searches, Effect(Key(TIDY, "mailbox"), self._boxes)] if searches else []
 

@@ -208,7 +208,7 @@ class Watcher:
         return min((at for at in times if at is not None), default=None)
 
     def _look_every_s(self, provider: str) -> Seconds:
-        if not self._providers[provider].stops:
+        if self._providers[provider].stops is None:
             return self._pace.look_every_s
         return self._pace.list_again_s if self._goes_back else self._pace.list_every_s
 

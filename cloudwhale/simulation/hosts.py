@@ -18,9 +18,9 @@ class SimulatedHosts:
         self._now = now
 
     @property
-    def stops(self) -> frozenset[Stop]:
-        """Nobody ends a machine that is owned."""
-        return frozenset()
+    def stops(self) -> frozenset[Stop] | None:
+        """Nothing is rented, and nobody ends a machine that is owned."""
+        return None
 
     def offers(self, now: Instant) -> Sequence[Offer]:
         """Owned machines are not rented."""

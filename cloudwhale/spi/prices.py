@@ -103,7 +103,11 @@ class Reading(NamedTuple):
 
 
 class PriceList(Protocol):
-    """A cloud's prices and terms."""
+    """A cloud's prices and terms.
+
+    Entry points of `cloudwhale.prices` make one of nothing; those of `cloudwhale.own_prices` of a
+    cloud's name, its table of the settings, and now, for clouds whose prices stand there.
+    """
 
     def shipped(self) -> Sequence[Listing]:
         """Return the list that was installed: dated, and known without a network."""

@@ -143,8 +143,8 @@ class Provider(Protocol):
     """Machines to have; its verbs, and what it says of itself."""
 
     @property
-    def stops(self) -> frozenset[Stop]:
-        """Who ends a machine of its by itself; empty for owned ones, which nobody ends."""
+    def stops(self) -> frozenset[Stop] | None:
+        """Who ends a rented machine of its by itself; empty: nobody; None: it rents none."""
         ...
 
     def offers(self, now: Instant) -> Sequence[Offer]:

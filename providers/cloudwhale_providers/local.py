@@ -33,9 +33,9 @@ class LocalProvider:
         """The agent that we started, until it has ended and was collected."""
 
     @property
-    def stops(self) -> frozenset[Stop]:
-        """Nobody ends a machine that is owned."""
-        return frozenset()
+    def stops(self) -> frozenset[Stop] | None:
+        """Nothing is rented, and nobody ends a machine that is owned."""
+        return None
 
     def offers(self, now: Instant) -> Sequence[Offer]:
         """Return nothing: what is owned is not rented."""

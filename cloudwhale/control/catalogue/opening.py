@@ -12,8 +12,8 @@ from cloudwhale.control.catalogue.saying import notes_of
 from cloudwhale.model.offer import Offer
 from cloudwhale.model.units import Instant
 from cloudwhale.planning.plausible import DAY_S, plausible, possible
-from cloudwhale.plugins import PRICES, load, names
-from cloudwhale.settings import Settings
+from cloudwhale.plugins import OWN_PRICES, PRICES, load, names
+from cloudwhale.settings import Settings, own_table, provider_of
 from cloudwhale.spi.prices import Listing, PriceList
 
 
@@ -35,12 +35,25 @@ def price_lists() -> dict[str, PriceList]:
     return {name: load(PRICES, name)() for name in names(PRICES)}
 
 
+def _own_lists(settings: Settings, now: Instant) -> dict[str, PriceList]:
+    """Return the price lists that stand in the settings themselves, by the names of their clouds.
+
+    Raises SettingsError for a table that is wrong.
+    """
+    found: dict[str, PriceList] = {}
+    for name, table in sorted(settings.clouds.items()):
+        provider = provider_of(name, table)
+        if provider in names(OWN_PRICES):
+            found[name] = load(OWN_PRICES, provider)(name, own_table(table), now)
+    return found
+
+
 def catalogue(settings: Settings, now: Instant) -> Catalogue:
     """Return what can be rented; raise SettingsError for a file of yours that is wrong.
 
     Looks at no network. The newest price of each machine type, region and market holds.
     """
-    lists = price_lists()
+    lists = {**price_lists(), **_own_lists(settings, now)}
     kept = cached(settings.home)
     counts: Counter[str] = Counter()
     sane: list[Sequence[Listing]] = []
