@@ -179,8 +179,7 @@ def a_gce(
     """Give a cloud; every thread of it has ended afterwards, and no answer was wrong."""
     before = set(threading.enumerate())
     clock = SteppedClock(NOON)
-    compute = Compute(clock, weather, real=real)
-    compute.checked = True
+    compute = Compute(clock, weather, real=real, checked=True)
     box = Gce(compute, clock)
     compute.on_started = lambda one: box.heard.append(("started", one.name))
     compute.on_noticed = lambda one: box.heard.append(("noticed", one.name))

@@ -50,12 +50,12 @@ class Compute:
         *,
         port: int = 0,
         real: Callable[[Seconds], Seconds] = lambda for_s: for_s,
-        outside: Callable[[], Instant] | None = None,
+        checked: bool = False,
     ) -> None:
         """Take a clock; `real` says how long a time of that clock takes outside.
 
-        `outside`: the time that clients sign their JWTs by, which has no pace; None: that of the
-        clock. Nothing is kept beyond this process.
+        `checked`: answers are held against Google's own description, as what is asked always is;
+        one that is wrong is refused. Nothing is kept beyond this process.
         """
         self._clock, self._weather, self._port, self._real = clock, weather or Weather(), port, real
         self._closing = ExitStack()
@@ -63,13 +63,13 @@ class Compute:
         self._was_asked = False
         self._apis: list[Api] = []
         self._services = Services(self._weather, clock.now)
-        self._tokens = oauth.Tokens(outside or clock.now, self._runs)
+        self.outside: Callable[[], Instant] = clock.now
+        """The time that clients sign their JWTs by: where a box has a pace, not that of the box."""
+        self._tokens = oauth.Tokens(lambda: self.outside(), self._runs)
         self._faults = Faults(
             self._weather.seed, self._weather.fault_share, self._weather.throttle_share
         )
-        self.checked = False
-        """Whether answers are held against Google's own description, as what is asked always is;
-        one that is wrong is refused."""
+        self._checked = checked
         self.complaints: list[str] = []
         """What was wrong with answers that were checked."""
         self.on_started: Told = _nobody
@@ -322,7 +322,7 @@ class Compute:
         self._ended.wait(min(WAIT_MOST_S, left_s))
 
     def _check(self, meant: Meant, told: Words) -> None:
-        if not self.checked:
+        if not self._checked:
             return
         wrong = list(Schemas(meant.api).of_answer(meant.method, told))
         if wrong:
