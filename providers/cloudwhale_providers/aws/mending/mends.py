@@ -18,7 +18,7 @@ from cloudwhale_providers.aws.mending.allowing import Allowing
 from cloudwhale_providers.aws.mending.buckets import BucketWants
 from cloudwhale_providers.aws.mending.documents import Roles
 from cloudwhale_providers.aws.mending.roles import RoleWants
-from cloudwhale_providers.aws.mending.wants import Round, Want
+from cloudwhale_providers.aws.mending.wants import Want, looking
 from cloudwhale_providers.aws.rows import row
 from cloudwhale_providers.aws.stopping import Pause
 
@@ -54,7 +54,7 @@ class Mends:
         if allow:
             name = documents.name_for("cloudwhale-controller", bucket)
             wants += Allowing(calls, number, name, policy, allow).wants()
-        looked = Round(self._pause)
+        looked = looking(self._pause)
         looked.look(wants)
         return Amends(
             rows=looked.rows,
