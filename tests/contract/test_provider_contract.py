@@ -3,11 +3,18 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import pytest
+import boxed_gcp
+import renting_gcp
 from boxed_aws import Box, boxed
 from live_agent import until
+from renting_libcloud import DummyCloud, LookingDummy, Reborn
+from renting_libcloud import a_provider as a_driven_provider
+from renting_libcloud import a_request as a_driven_request
 
+from cloudwhale.clock import SystemClock
 from cloudwhale.host import HostOptions, as_arguments, facts
 from cloudwhale.mailbox.objects import open_objects
 from cloudwhale.model.node import Facts
@@ -91,7 +98,30 @@ def _aws(box: Box, folder: Path) -> Candidate:
     return Candidate(box.provider(folder.name, offer), request)
 
 
-CANDIDATES: dict[str, Callable[[Path], Candidate]] = {"local": _local, "cloud": _cloud}
+def _gcp(box: boxed_gcp.Box, folder: Path) -> Candidate:
+    offer = renting_gcp.an_offer(market="on-demand")
+    stop_at = box.clock.now() + 3600.0
+    request = renting_gcp.a_request(f"launch-1-{folder.name}", offer, stop_at, node="rented")
+    return Candidate(box.provider(folder.name, offer), request)
+
+
+def _libcloud(folder: Path) -> Candidate:
+    clock = SystemClock()
+    provider = a_driven_provider(DummyCloud(), clock, installation=folder.name)
+    request = a_driven_request("rented", request_id="launch-1", stop_at=clock.now() + 3600.0)
+    return Candidate(provider, request)
+
+
+def _reborn(folder: Path) -> Candidate:
+    clock, cloud = SystemClock(), DummyCloud()
+    cloud.makes = LookingDummy
+    provider = Reborn(lambda: a_driven_provider(cloud, clock, installation=folder.name))
+    return Candidate(cast(Provider, provider), _libcloud(folder).request)
+
+
+CANDIDATES: dict[str, Callable[[Path], Candidate]] = {
+    "local": _local, "cloud": _cloud, "libcloud": _libcloud, "libcloud reborn": _reborn,
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -101,11 +131,20 @@ def box() -> Iterator[Box]:
         yield box
 
 
-@pytest.fixture(params=["aws", *sorted(CANDIDATES)])
+@pytest.fixture(scope="module")
+def compute(tmp_path_factory: pytest.TempPathFactory) -> Iterator[boxed_gcp.Box]:
+    """Give the other cloud in a box, one for all too."""
+    with boxed_gcp.boxed(tmp_path_factory.mktemp("gcp")) as box:
+        yield box
+
+
+@pytest.fixture(params=["aws", "gcp", *sorted(CANDIDATES)])
 def candidate(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Candidate]:
     """Give each provider in turn, and end its machines afterwards."""
     if request.param == "aws":
         made = _aws(request.getfixturevalue("box"), tmp_path)
+    elif request.param == "gcp":
+        made = _gcp(request.getfixturevalue("compute"), tmp_path)
     else:
         made = CANDIDATES[request.param](tmp_path)
     yield made

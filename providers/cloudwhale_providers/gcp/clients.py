@@ -20,6 +20,8 @@ VERSIONS: Mapping[str, str] = {
     "compute": "v1", "iam": "v1", "cloudresourcemanager": "v3", "serviceusage": "v1",
     "storage": "v1",
 }  # fmt: skip
+UNSAID = frozenset({"returnPartialSuccess"})
+"""What lists recommend in their descriptions, and the list of their parameters leaves out."""
 SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 """What a caller may do is said by IAM alone."""
 ANSWER_S: Seconds = 60.0
@@ -60,7 +62,7 @@ class Clients:
         try:
             request = self._request(service, method, words)
             limit_s = WAIT_S if method.endswith(".wait") else self._answer_s
-            found: Any = request.execute(http=self._http(limit_s), num_retries=0)
+            found: Any = request.execute(http=self._line(limit_s).http, num_retries=0)
         except wrong.HttpError as error:
             said = told(int(error.resp.status), error.content)
             raise refusal(said, errand) from Refused(said)
@@ -87,7 +89,12 @@ class Clients:
         *parts, verb = method.split(".")
         for part in parts:
             found = getattr(found, part)()
-        return getattr(found, verb)(**words)
+        request: Any = getattr(found, verb)(
+            **{name: word for name, word in words.items() if name not in UNSAID}
+        )
+        for name in UNSAID & words.keys():
+            request.uri += f"&{name}={str(words[name]).lower()}"
+        return request
 
     def _service(self, name: str) -> Any:
         with self._lock:
@@ -95,12 +102,13 @@ class Clients:
                 self._services[name] = _described(name, self._endpoint)
             return self._services[name]
 
-    def _http(self, limit_s: Seconds) -> Any:
+    def _line(self, limit_s: Seconds) -> "_Line":
         """Return this thread's transport with a patience."""
-        kept: dict[Seconds, Any] = self._own.__dict__.setdefault("by_limit", {})
+        kept: dict[Seconds, _Line] = self._own.__dict__.setdefault("by_limit", {})
         if limit_s not in kept:
             authorized = import_of("google_auth_httplib2").AuthorizedHttp
-            kept[limit_s] = authorized(self._logged_in()[0], http=self._transport(limit_s))
+            plain = self._transport(limit_s)
+            kept[limit_s] = _Line(authorized(self._logged_in()[0], http=plain), plain)
         return kept[limit_s]
 
     def _logged_in(self) -> tuple[Any, str]:
@@ -108,6 +116,18 @@ class Clients:
             if self._who is None:
                 self._who = self._log_in()
             return self._who
+
+
+class _Line:
+    """A thread's transport, whose connections end with it."""
+
+    def __init__(self, http: Any, plain: Any) -> None:
+        self.http, self._plain = http, plain
+
+    def __del__(self) -> None:
+        close = getattr(self._plain, "close", None)
+        if close is not None:
+            close()
 
 
 def import_of(name: str) -> Any:

@@ -35,7 +35,7 @@ from cloudwhale_providers.gcp.images import KNOWN, Image, Images
 from cloudwhale_providers.gcp.listing import Listing, Seen
 from cloudwhale_providers.gcp.network import interface
 from cloudwhale_providers.gcp.operations import Pause
-from cloudwhale_providers.gcp.words import STOPS_WITHIN_S, Frame, words_of
+from cloudwhale_providers.gcp.words import NOTICE_S, STOPS_WITHIN_S, Frame, words_of
 
 INSERT = "compute.instances.create"
 STARTS_IN_S: Seconds = 30.0
@@ -142,8 +142,7 @@ class Launching:
             if not has_notice or REFUSED_NOTICE not in error.says:
                 raise
         self._has_notices = False
-        del body["scheduling"][REFUSED_NOTICE]
-        return self._insert(body, request, offer, "plain")
+        return self._insert(self._words(name, request, offer, False), request, offer, "plain")
 
     def _insert(
         self, body: Mapping[str, Any], request: LaunchRequest, offer: Offer, attempt: str
@@ -160,6 +159,8 @@ class Launching:
         image = self._image(request, offer)
         attributes = names.attributes_of(ours, request, now)
         said = attributes | {names.USER_DATA: self._aids.told(request)}
+        if has_notice:
+            said[names.NOTICE_S] = str(NOTICE_S)
         frame = Frame(
             name=name,
             image=image,

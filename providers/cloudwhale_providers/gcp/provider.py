@@ -96,11 +96,21 @@ class GcpProvider:
 
     def check(self) -> Sequence[Check]:
         """Look at what launches need."""
-        return self._live.rows()
+        return (self._answers(), *self._live.rows())
 
     def amends(self, whose: Callable[[], str], allow: str = "") -> Amends:
         """Look for what the project lacks."""
         return Amends()
+
+    def _answers(self) -> Check:
+        """Return whether Compute Engine answers us."""
+        try:
+            found = [one for one in self._listing.all() if one.is_alive]
+        except CloudwhaleError as error:
+            remedy = error.remedy or "It is asked again by itself."
+            return Check(name="gcp machines", state="failed", says=error.says, remedy=remedy)
+        says = f"{self._account.project} has {len(found)} machines of ours"
+        return Check(name="gcp machines", state="ok", says=says)
 
     def _one(self, machine: str) -> Seen | None:
         """Return a machine of ours as it was listed; None for one that is not."""

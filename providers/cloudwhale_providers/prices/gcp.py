@@ -28,8 +28,15 @@ BOOT_DISK_KEEPS_GIB = 80.0
 """What image, driver, Docker and its layers take of the boot disk."""
 MEMORY_SHARE = 0.925  # Karpenter's default, vm-memory-overhead-percent 0.075
 HOURS_A_MONTH = 730
-# Disk price page, balanced persistent disk in US regions, per GiB and month.
-BOOT_DISK_USD_H = micro_usd(f"{BOOT_DISK_GIB * 0.10 / HOURS_A_MONTH:.6f}")
+DISK_USD_GIB_MONTH: Mapping[str, float] = {
+    "pd-standard": 0.04, "pd-balanced": 0.10, "pd-ssd": 0.17,
+}  # fmt: skip
+"""Disk price page, US regions, per GiB and month. Others are billed for their speed as well."""
+BOOT_DISK_USD_H = micro_usd(
+    f"{BOOT_DISK_GIB * DISK_USD_GIB_MONTH['pd-balanced'] / HOURS_A_MONTH:.6f}"
+)
+ADDRESS_IDLE_USD_H = micro_usd("0.01")
+"""Network price page, static external address that nothing uses."""
 # Network price page, external IPv4 address in use by a standard and by a spot machine.
 ADDRESS_USD_H: Mapping[Market, MicroUsd] = {
     "on-demand": micro_usd("0.005"), "spot": micro_usd("0.0025"),
