@@ -41,10 +41,11 @@ class DummyCloud:
         self.created = 0
         self.verbs: list[str] = []
         self.fault: Fault = lambda verb, do: do()
+        self.makes: type[LastingDummy] = LastingDummy
 
     def driver(self) -> "LastingDummy":
         """Return a new driver, as in a new process."""
-        return LastingDummy(self)
+        return self.makes(self)
 
     def ours(self) -> list[Any]:
         """Return the machines that carry cloudwhale's mark."""
@@ -89,6 +90,24 @@ class LastingDummy:
             return all([self._dummy.destroy_node(one) for one in mine])
 
         return self._cloud.do("destroy_node", destroyed)
+
+
+class LookingDummy(LastingDummy):
+    """One that can be asked for a machine by its id, as most can."""
+
+    def ex_get_node_details(self, node_id: str) -> Any:
+        mine = [one for one in self._cloud.nodes if one.id == node_id]
+        return self._cloud.do("get_node", lambda: mine[0] if mine else None)
+
+
+class Reborn:
+    """A provider whose process dies after every call."""
+
+    def __init__(self, make: Callable[[], LibcloudProvider]) -> None:
+        self._make = make
+
+    def __getattr__(self, verb: str) -> Any:
+        return getattr(self._make(), verb)
 
 
 def a_clock() -> SteppedClock:
