@@ -62,8 +62,7 @@ class Box:
 def boxed(folder: Path, weather: Weather | None = None) -> Iterator[Box]:
     """Open a cloud and put the way to it into the environment, as a sandbox does."""
     clock = SystemClock()
-    cloud = Compute(clock, weather)
-    cloud.checked = True
+    cloud = Compute(clock, weather, checked=True)
     with pytest.MonkeyPatch.context() as patch:
         try:
             cloud.start()
@@ -80,8 +79,7 @@ def boxed(folder: Path, weather: Weather | None = None) -> Iterator[Box]:
 def stepped(weather: Weather | None = None) -> Box:
     """Make a cloud that is asked without a socket, and whose time goes when somebody waits."""
     clock = SteppedClock(1_800_000_000.0)
-    cloud = Compute(clock, weather, real=lambda for_s: 0.0)
-    cloud.checked = True
+    cloud = Compute(clock, weather, real=lambda for_s: 0.0, checked=True)
     cloud.mount(api("compute", "v1"))
     clients = lambda: Clients("http://box", credentials=_anybody, transport=lambda s: Wire(cloud))  # noqa: E731
 

@@ -1,7 +1,7 @@
 """What Compute Engine would rent us now: the catalogue's offers as they are today.
 
-Their zones, quotas and prices are asked for. What does not answer keeps what was known of it, and a row of `doctor` says so. What nobody has said
-stays unknown.
+Their zones, quotas and prices are asked for. What does not answer keeps what was known of it, and
+a row of `doctor` says so. What nobody has said stays unknown.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
