@@ -45,6 +45,7 @@ class Gce:
     heard: list[tuple[str, str]] = field(default_factory=list)
     """`started`, `noticed` and `ended`, with the name of the machine."""
     token: str = ""
+    """Of who asks; empty: a new one of the user."""
     _client: Any = None
 
     def client(self) -> Any:
@@ -65,7 +66,8 @@ class Gce:
         if "project" not in words:
             words["project"] = PROJECT
         request = getattr(found, verb)(**words)
-        request.headers["authorization"] = f"Bearer {self.token}"
+        token = self.token or self.compute.user_token()
+        request.headers["authorization"] = f"Bearer {token}"
         http = _HTTP.Http()
         try:
             answer: Any = request.execute(http=http, num_retries=0)
@@ -186,7 +188,6 @@ def a_gce(
     compute.on_ended = lambda one: box.heard.append(("ended", one.name))
     try:
         compute.start()
-        box.token = compute.user_token()
         yield box
     finally:
         compute.close()

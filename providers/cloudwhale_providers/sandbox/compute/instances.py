@@ -94,10 +94,11 @@ class Instances:
         for word in ("sourceInstanceTemplate", "sourceMachineImage"):
             if word in call.query:
                 raise GoogleRefused("invalid", f"{word} is not known to the sandbox.")
+        twin = self._machines.get(call.zone, str(call.body.get("name", "")))
+        if twin is not None:
+            raise GoogleRefused("alreadyExists", f"The resource '{twin.path}' already exists")
         wish = read(call.body, call.zone, estate.things, call.now)
         path = path_of_wish(wish)
-        if self._machines.get(call.zone, wish.name) is not None:
-            raise GoogleRefused("alreadyExists", f"The resource '{path}' already exists")
         done_at = call.now + estate.weather.operation_s
         failure = estate.room.failure(wish, call.now)
         if failure is not None:

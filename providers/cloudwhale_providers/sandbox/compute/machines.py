@@ -164,19 +164,13 @@ class Machines:
 
     def add(self, record: Record, now: Instant) -> Failure | None:
         """Let a new machine be; return why it never runs, None: it will."""
-        one, weather = record.instance, self._weather
+        one = record.instance
         record.instance = one = replace(one, hangs=self._strikes.hangs(one))
         self._records[one.id] = self._by_name[record.key] = record
-        self.plan(now + weather.boot_s, lambda at: self._run(record, at))
-        for rule in weather.interruptions:
-            at = self._strikes.announced_at(one, rule) if one.market == "spot" else None
-            if at is not None:
-                self.plan(at, partial(self._preempt, record, rule))
-        for event in weather.maintenance:
-            at = self._strikes.announced_at(one, event)
-            if at is not None:
-                self.plan(at, partial(self._announce, record, event))
-        return self._reaped(record, now)
+        failure = self._reaped(record, now)
+        if failure is None:
+            self._plan_life(record, now)
+        return failure
 
     def end(self, record: Record, code: str, at: Instant) -> None:
         """End a machine that has shut down by itself; one that has ended is left alone."""
@@ -226,6 +220,24 @@ class Machines:
         record.instance = replace(record.instance, **changed)
 
     # -- one machine -------------------------------------------------------------------------
+
+    def _plan_life(self, record: Record, now: Instant) -> None:
+        """Let what will befall a machine be planned."""
+        one, weather = record.instance, self._weather
+        self.plan(now + weather.boot_s / 2, lambda at: self._stage(record))
+        self.plan(now + weather.boot_s, lambda at: self._run(record, at))
+        for rule in weather.interruptions:
+            at = self._strikes.announced_at(one, rule) if one.market == "spot" else None
+            if at is not None:
+                self.plan(at, partial(self._preempt, record, rule))
+        for event in weather.maintenance:
+            at = self._strikes.announced_at(one, event)
+            if at is not None:
+                self.plan(at, partial(self._announce, record, event))
+
+    def _stage(self, record: Record) -> None:
+        if record.instance.ended_at is None:
+            self._become(record, "STAGING")
 
     def _run(self, record: Record, at: Instant) -> None:
         if record.instance.ended_at is not None:
