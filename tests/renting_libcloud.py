@@ -116,14 +116,18 @@ def a_clock() -> SteppedClock:
 
 
 def a_provider(
-    cloud: DummyCloud, clock: Clock | None = None, installation: str = "lab", **said: Any
+    cloud: DummyCloud,
+    clock: Clock | None = None,
+    installation: str = "lab",
+    environment: Mapping[str, str] = KEYS,
+    **said: Any,
 ) -> LibcloudProvider:
     """Make the provider of an installation, new as in a new process."""
     table = {**TABLE, **said}
     prices = OwnPrices("dummy", table, NOW)
     offers = offers_of(prices)
     grounds = Grounds("dummy", installation, table, lambda now: offers, clock or a_clock(), MAILBOX)
-    return LibcloudProvider(grounds, cloud.driver, KEYS)
+    return LibcloudProvider(grounds, cloud.driver, environment)
 
 
 def offers_of(prices: OwnPrices) -> list[Offer]:
