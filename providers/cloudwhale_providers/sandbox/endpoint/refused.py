@@ -31,6 +31,7 @@ FAILED = {
     "s3": Refused("InternalError", "We encountered an internal error. Please try again.", 500),
     "scheduler": Refused("InternalServerException", "Unexpected error encountered.", 500),
     "servicequotas": Refused("ServiceException", "Something went wrong.", 500),
+    "compute": Refused("backendError", "The service is currently unavailable.", 503),
 }
 
 
