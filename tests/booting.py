@@ -210,7 +210,7 @@ def a_booting_cloud(folder: Path, weather: Weather | None = None) -> Iterator[Bo
         metadata = MetadataService(CLOCK.now)
         stack.callback(metadata.close)
         port = int(url.rpartition(":")[2])
-        told = boots.environment(reached(url, ""), port)
+        told = boots.environment(reached(boots.from_inside(url), ""))
         house = House(folder, told, True, CLOCK.now, weather=weather or Weather())
         machines = boots.Boots(house, metadata, image)
         stack.callback(machines.close)

@@ -43,7 +43,7 @@ def outside(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def a_record(**fields: object) -> record.Record:
     given = {
         "pid": os.getpid(), "url": "http://127.0.0.1:4", "clock": "", "speed": 1.0, "script": "",
-        "digest": "", "owned": True, **fields,
+        "digest": "", "owned": True, "urls": {"aws": "http://127.0.0.1:4"}, **fields,
     }  # fmt: skip
     return record.Record(**given)  # type: ignore[arg-type]
 
@@ -95,7 +95,7 @@ def test_time_goes_faster_for_who_is_inside(settings: Settings, folder: Path) ->
 
 
 def test_no_time_is_told_twice_by_boxes_of_one_folder(tmp_path: Path) -> None:
-    record.keep_last(tmp_path, record.Last(HERE + 9000.0, 4321))
+    record.keep_last(tmp_path, record.Last(HERE + 9000.0, {"aws": 4321}))
     last = record.last_of(tmp_path)
     outside = Fixed(HERE)
     inside = PacedClock(outside, pace_from(HERE, 60.0, last.at))
@@ -105,7 +105,7 @@ def test_no_time_is_told_twice_by_boxes_of_one_folder(tmp_path: Path) -> None:
     assert inside.real(60.0) == 1.0
     begin, speed, start = map(float, inside.pace.words.split(":"))
     assert (begin, speed, start) == (HERE, 60.0, HERE + 9000.0)
-    assert last.port == 4321
+    assert last.ports == {"aws": 4321}
 
 
 def test_real_time_needs_no_words() -> None:

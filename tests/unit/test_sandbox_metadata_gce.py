@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from cloudwhale_providers.gcp_notices import GcpNotices
+from cloudwhale_providers.sandbox.compute.places import MACHINE_ACCOUNT, PROJECT
 from cloudwhale_providers.sandbox.endpoint import Instance
 from cloudwhale_providers.sandbox.metadata import MetadataService, Trouble
 from cloudwhale_providers.sandbox.metadata_gce import gce_talk
-from cloudwhale_providers.sandbox.names import GCP_MACHINE, GCP_PROJECT
 from cloudwhale_providers.sandbox.told_gce import Bearer, Known, tree_of
 
 NOON = 1_800_000_000.0
@@ -92,9 +92,9 @@ def test_who_does_not_say_the_word_is_told_nothing(url: str, headers: Mapping[st
         ("instance/scheduling/preemptible", "TRUE"),
         ("instance/preempted", "FALSE"),
         ("instance/maintenance-event", "NONE"),
-        ("instance/service-accounts/", f"default/\n{GCP_MACHINE}/\n"),
-        ("instance/service-accounts/default/email", GCP_MACHINE),
-        ("project/project-id", GCP_PROJECT),
+        ("instance/service-accounts/", f"default/\n{MACHINE_ACCOUNT}/\n"),
+        ("instance/service-accounts/default/email", MACHINE_ACCOUNT),
+        ("project/project-id", PROJECT),
         ("", "instance/\nproject/\n"),
     ],
 )
@@ -122,8 +122,8 @@ def test_a_whole_tree_is_json_in_its_own_spelling_without_tokens(url: str) -> No
     assert found["attributes"] == ATTRIBUTES
     assert found["scheduling"]["onHostMaintenance"] == "TERMINATE"
     assert found["networkInterfaces"][0]["ip"] == "127.0.0.1"
-    account = found["serviceAccounts"][GCP_MACHINE]
-    assert account["email"] == GCP_MACHINE and account["aliases"] == ["default"]
+    account = found["serviceAccounts"][MACHINE_ACCOUNT]
+    assert account["email"] == MACHINE_ACCOUNT and account["aliases"] == ["default"]
     assert "token" not in account
     lines = told(url, "instance/scheduling/?recursive=true&alt=text")
     assert lines.splitlines()[0] == "automatic-restart FALSE"

@@ -24,7 +24,6 @@ from cloudwhale_providers.sandbox.hypervisor import (
 )
 from cloudwhale_providers.sandbox.metadata import MetadataService
 from cloudwhale_providers.sandbox.network import GATEWAY, Network, Wire, forget_uplink, nameservers
-from cloudwhale_providers.sandbox.told import documents
 
 MACHINE = Path(__file__).parent / "machine"
 NETWORK_FILE = 3
@@ -79,11 +78,11 @@ class Boots:
         machine = _Running(guest, home, wire)
         self._running[guest.who.id] = machine
 
-        def told() -> Mapping[str, str]:
-            return documents(guest.who, guest.notices(), wire.address, guest.keys())
-
-        self._metadata.add(
-            guest.who.id, told, wire.metadata, lambda: trouble_of(guest, self._house)
+        self._metadata.serve(
+            guest.who.id,
+            guest.dialect.talk(guest, wire.address, self._house.now),
+            wire.metadata,
+            lambda: trouble_of(guest, self._house),
         )
         self._furnish(machine)
         machine.pid = self._started(machine)
@@ -196,7 +195,8 @@ class Boots:
 
     def _environment(self, machine: _Running) -> dict[str, str]:
         guest = machine.guest
-        found = {key: text for key, text in self._house.environment.items() if key not in UNFIT}
+        shared = self._house.environment if guest.environment is None else guest.environment
+        found = {key: text for key, text in shared.items() if key not in UNFIT}
         told = replace(guest.fittings, device="").words
         shape = shape_of(guest.who.type)
         if shape is not None:
@@ -256,11 +256,12 @@ def _children(pid: int) -> list[int]:
     return [int(word) for word in text.split()]
 
 
-def environment(told: Mapping[str, str], port: int) -> dict[str, str]:
+def from_inside(url: str) -> str:
+    """Return the URL at which a machine reaches what listens at one of this host."""
+    return f"http://{GATEWAY}:{url.rpartition(':')[2]}"
+
+
+def environment(told: Mapping[str, str]) -> dict[str, str]:
     """Return what machines are told, who reach the box at the gateway's address."""
-    url = f"http://{GATEWAY}:{port}"
-    return {
-        **told,
-        "AWS_ENDPOINT_URL": url,
-        "NO_PROXY": f"{GATEWAY},169.254.169.254,127.0.0.1,localhost",
-    }
+    near = f"{GATEWAY},169.254.169.254,metadata.google.internal,127.0.0.1,localhost"
+    return {**told, "NO_PROXY": near}

@@ -11,14 +11,21 @@ from cloudwhale_providers.sandbox import record
 from cloudwhale_providers.sandbox.names import (
     ACCESS_KEY,
     ACCOUNT,
+    AWS,
     BUCKET,
+    CREDENTIALS,
+    FOLDER,
+    GCP,
+    GCP_BUCKET,
+    GCP_STORE,
     INSTANCE_PROFILE,
     REGIONS,
     SCHEDULER_ROLE,
     SECRET_KEY,
 )  # fmt: skip
 
-MAILBOX = f"s3://{BUCKET}/mailbox"
+MAILBOX = f"s3://{BUCKET}/{FOLDER}"
+GCP_MAILBOX = f"gs://{GCP_BUCKET}/{FOLDER}"
 HERE = "127.0.0.1,localhost"
 
 _OTHERS = ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_SECURITY_TOKEN", "AWS_ROLE_ARN",
@@ -26,8 +33,15 @@ _OTHERS = ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_SECURITY_TOKEN", "AWS_ROLE_A
            "AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS",
            "AWS_USE_FIPS_ENDPOINT", "AWS_USE_DUALSTACK_ENDPOINT", "AWS_CA_BUNDLE")  # fmt: skip
 """Whoever has an account may have these set; they lead out of the box."""
-_ENDPOINTS = "AWS_ENDPOINT_URL_"
+_ENDPOINTS, _GCLOUD = "AWS_ENDPOINT_URL_", "CLOUDSDK_"
 """A service's own endpoint goes before the one that is meant for all."""
+_OTHERS_GCP = ("GOOGLE_CLOUD_PROJECT", "GCLOUD_PROJECT", "GCE_METADATA_HOST", "GCE_METADATA_IP",
+               "GCE_METADATA_ROOT", "METADATA_HOST", "GOOGLE_SERVICE_ACCOUNT",
+               "GOOGLE_SERVICE_ACCOUNT_PATH", "GOOGLE_SERVICE_ACCOUNT_KEY", "GOOGLE_BASE_URL",
+               "GOOGLE_BEARER_TOKEN", "GOOGLE_SKIP_SIGNATURE", "GOOGLE_BUCKET",
+               "GOOGLE_BUCKET_NAME", "GOOGLE_API_USE_MTLS_ENDPOINT",
+               "GOOGLE_API_USE_CLIENT_CERTIFICATE", "GOOGLE_CLOUD_UNIVERSE_DOMAIN")  # fmt: skip
+"""The same of Google's clients; taken away where the box has a Google's cloud."""
 
 
 class Sandbox:
@@ -50,10 +64,11 @@ class Sandbox:
         told = record.found(folder)
         if told is None:
             return None
+        clouds = {name: SETTINGS[name](told.urls) for name in SETTINGS if name in told.urls}
         return Surroundings(
-            environment={**_without(os.environ), **reached(told.url, told.clock)},
-            mailbox=MAILBOX,
-            clouds={"aws": settings()},
+            environment=_surrounded(folder, told),
+            mailbox=MAILBOX if AWS in clouds else GCP_MAILBOX,
+            clouds=clouds,
             owned=told.owned,
             boots=told.boots,
             notes=told.notes,
@@ -80,13 +95,29 @@ class Sandbox:
         return metered(folder)
 
 
-def settings() -> dict[str, Any]:
+def settings(urls: Mapping[str, str]) -> dict[str, Any]:
     """Return the settings of the provider that launches in the box."""
     return {
         "regions": list(REGIONS),
         "instance_profile": INSTANCE_PROFILE,
         "scheduler_role": f"arn:aws:iam::{ACCOUNT}:role/{SCHEDULER_ROLE}",
     }
+
+
+def gcp_settings(urls: Mapping[str, str]) -> dict[str, Any]:
+    """Return those of the other one; its machines have a store of their own."""
+    from cloudwhale_providers.sandbox.compute import places
+
+    return {
+        "project": places.PROJECT,
+        "regions": list(places.REGIONS),
+        "service_account": places.MACHINE_ACCOUNT,
+        "endpoint": urls[GCP],
+        "mailbox": GCP_MAILBOX,
+    }
+
+
+SETTINGS = {AWS: settings, GCP: gcp_settings}
 
 
 def reached(url: str, clock: str) -> dict[str, str]:
@@ -102,13 +133,34 @@ def reached(url: str, clock: str) -> dict[str, str]:
         "AWS_VIRTUAL_HOSTED_STYLE_REQUEST": "false",
         "AWS_CONFIG_FILE": os.devnull,
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
-        "NO_PROXY": HERE,
-        "no_proxy": HERE,
     }
+    return found | _shared(clock)
+
+
+def gcp_reached(store: str, clock: str) -> dict[str, str]:
+    """Return the environment of a machine of the other cloud: its metadata service has the rest."""
+    return {"STORAGE_EMULATOR_HOST": store, "GOOGLE_ALLOW_HTTP": "true"} | _shared(clock)
+
+
+def _shared(clock: str) -> dict[str, str]:
+    found = {"NO_PROXY": HERE, "no_proxy": HERE}
     return found | ({"CLOUDWHALE_CLOCK": clock} if clock else {})
 
 
-def _without(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return what leads out of the box, to be taken away."""
-    strange = [name for name in environment if name.startswith(_ENDPOINTS) or name in _OTHERS]
+def _surrounded(folder: Path, told: record.Record) -> dict[str, str]:
+    """Return the environment of a controller inside, for each cloud that there is."""
+    found: dict[str, str] = {}
+    if AWS in told.urls:
+        found |= _without(_OTHERS, _ENDPOINTS) | reached(told.urls[AWS], told.clock)
+    if GCP in told.urls:
+        key = {"GOOGLE_APPLICATION_CREDENTIALS": str((folder / CREDENTIALS).absolute())}
+        found |= (
+            _without(_OTHERS_GCP, _GCLOUD) | gcp_reached(told.urls[GCP_STORE], told.clock) | key
+        )
+    return found
+
+
+def _without(others: Sequence[str], begin: str) -> dict[str, str]:
+    """Return what leads out of the box, to be taken away; `begin`: so others of that begin."""
+    strange = [name for name in os.environ if name.startswith(begin) or name in others]
     return dict.fromkeys(strange, "")

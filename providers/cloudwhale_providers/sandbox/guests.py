@@ -7,7 +7,7 @@ from typing import Any
 
 from cloudwhale.model.units import Instant
 from cloudwhale_providers.sandbox.endpoint import Endpoint, Instance
-from cloudwhale_providers.sandbox.fittings import fittings, shape_of
+from cloudwhale_providers.sandbox.fittings import Fittings, fittings, shape_of
 from cloudwhale_providers.sandbox.hypervisor import Guest
 from cloudwhale_providers.sandbox.told import Identity, Keys
 
@@ -16,15 +16,8 @@ MARK = "# cloudwhale: "
 
 
 def guest(instance: Instance, endpoint: Endpoint, now: Callable[[], Instant]) -> Guest:
-    """Return a machine that is to run; raise ValueError for a type that nobody knows."""
-    shape = shape_of(instance.type)
-    if shape is None:
-        raise ValueError(f"{instance.type} is no machine type that ships with the prices")
-    tags = instance.tags if instance.metadata_tags else {}
-    who = Identity(
-        instance.id, instance.type, instance.zone, instance.region, instance.market,
-        tags, instance.user_data, instance.image, instance.profile, instance.launched_at,
-    )  # fmt: skip
+    """Return a machine of EC2 that is to run; raise ValueError for a type that nobody knows."""
+    who = identity(instance, instance.tags if instance.metadata_tags else {})
 
     def notices() -> Mapping[str, str]:
         newest = endpoint.instance(instance.id)
@@ -40,8 +33,8 @@ def guest(instance: Instance, endpoint: Endpoint, now: Callable[[], Instant]) ->
     return Guest(
         who=who,
         launched_at=instance.launched_at,
-        mailbox=_mailbox(instance.user_data),
-        fittings=fittings(shape, instance.region),
+        mailbox=mailbox_of(instance.user_data),
+        fittings=fittings_of(instance),
         notices=notices,
         keys=keys,
     )
@@ -58,7 +51,23 @@ def block(user_data: str) -> Mapping[str, Any]:
     raise ValueError(f"its user data has no line that begins with {MARK}{{")
 
 
-def _mailbox(user_data: str) -> str:
+def identity(one: Instance, tags: Mapping[str, str]) -> Identity:
+    """Return what an instance is, which may read some tags of itself."""
+    return Identity(
+        one.id, one.type, one.zone, one.region, one.market, tags, one.user_data, one.image,
+        one.profile, one.launched_at,
+    )  # fmt: skip
+
+
+def fittings_of(one: Instance) -> Fittings:
+    """Return what jobs can have of an instance; raise ValueError for a type that nobody knows."""
+    shape = shape_of(one.type)
+    if shape is None:
+        raise ValueError(f"{one.type} is no machine type that ships with the prices")
+    return fittings(shape, one.region)
+
+
+def mailbox_of(user_data: str) -> str:
     """Return what an agent joins; empty: only who runs the user data can know."""
     try:
         return str(block(user_data)["mailbox"])

@@ -10,11 +10,12 @@ from typing import Protocol
 
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale_providers.sandbox import containers, processes
+from cloudwhale_providers.sandbox.dialects import EC2, Dialect
 from cloudwhale_providers.sandbox.endpoint import Weather
 from cloudwhale_providers.sandbox.fittings import Fittings
 from cloudwhale_providers.sandbox.metadata import FINE, MetadataService, Trouble
 from cloudwhale_providers.sandbox.names import LEASE, NODE, ROLE
-from cloudwhale_providers.sandbox.told import Identity, Keys, documents
+from cloudwhale_providers.sandbox.told import LOOPBACK, Identity, Keys
 
 CONSOLE = "console.log"
 KEPT = 50
@@ -45,6 +46,10 @@ class Guest:
     """What it is told of its going now."""
     keys: Callable[[], Keys | None] = _no_keys
     """Of its role, now."""
+    dialect: Dialect = EC2
+    """How its cloud speaks to it."""
+    environment: Mapping[str, str] | None = None
+    """Endpoints and clock, in place of those that all machines share; None: those."""
 
     @property
     def node(self) -> str:
@@ -143,9 +148,9 @@ class Hypervisor:
         home.mkdir(parents=True, exist_ok=True)
         machine = _Running(guest, home)
         self._running[guest.who.id] = machine
-        url = self._metadata.add(
+        url = self._metadata.serve(
             guest.who.id,
-            lambda: documents(guest.who, guest.notices()),
+            guest.dialect.talk(guest, LOOPBACK, self._house.now),
             trouble=lambda: trouble_of(guest, self._house),
         )
         if guest.node:
@@ -237,12 +242,13 @@ class Hypervisor:
             *guest.fittings.words,
         ]
         lease = lease_left(guest, self._house.now())
-        return [*words, "--rented", f"--lease={lease}", "--notices=aws"]
+        return [*words, "--rented", f"--lease={lease}", f"--notices={guest.dialect.notices}"]
 
     def _environment(self, machine: _Running, metadata: str) -> dict[str, str]:
         found = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
-        found |= self._house.environment
-        found |= {"HOME": str(machine.home), "AWS_EC2_METADATA_SERVICE_ENDPOINT": metadata}
+        own = machine.guest.environment
+        found |= self._house.environment if own is None else own
+        found |= {"HOME": str(machine.home), **machine.guest.dialect.environment(metadata)}
         if not self._house.has_containers:
             found["DOCKER_HOST"] = NO_DOCKER
         elif "DOCKER_HOST" in os.environ:

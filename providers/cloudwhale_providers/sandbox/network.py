@@ -62,7 +62,7 @@ class Network:
     def listening(self, port: int) -> socket.socket:
         """Return a socket that machines reach at the gateway's address."""
         address = (GATEWAY, port)
-        namespaces.run(self.router, ["ip", "-batch", "-"], f"address add {GATEWAY}/32 dev lo\n")
+        namespaces.run(self.router, ["ip", "-batch", "-"], f"address replace {GATEWAY}/32 dev lo\n")
         return namespaces.within(self.router, lambda: socket.create_server(address, backlog=128))
 
     def wire(self) -> Wire:

@@ -3,7 +3,8 @@
 import fcntl
 import json
 import os
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ class Record:
 
     pid: int
     url: str
-    """Of its API, the object store too."""
+    """Of its API, the object store too: of the first cloud, if there are several."""
     clock: str
     """As $CLOUDWHALE_CLOCK has it; empty: real time."""
     speed: float
@@ -33,6 +34,8 @@ class Record:
     notes: tuple[str, ...] = ()
     boots: bool = False
     """Whether its machines do, and so need the agent's archive."""
+    urls: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Of all its clouds and stores, by name."""
 
 
 class Lock:
@@ -108,16 +111,18 @@ class Last:
 
     at: Instant = 0.0
     """What time it was there last: it never goes back, whatever the speed was."""
-    port: int = 0
-    """Where it listened: agents and controllers that outlive it find the next one there."""
+    ports: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Where its clouds and stores listened, by name: agents and controllers that outlive it find
+    the next ones there."""
 
 
 def last_of(folder: Path) -> Last:
     """Return how the folder's earlier boxes were left; zeros when there were none."""
     try:
         told = json.loads((folder / LAST).read_text())
-        return Last(float(told["at"]), int(told["port"]))
-    except (OSError, ValueError, TypeError, KeyError):
+        ports = {str(name): int(port) for name, port in told.get("ports", {}).items()}
+        return Last(float(told["at"]), ports)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return Last()
 
 

@@ -14,13 +14,14 @@ from cloudwhale.model.units import Seconds
 from cloudwhale.spi.clock import Clock
 from cloudwhale.spi.sandbox import Machines as Wish
 from cloudwhale_providers.sandbox import boots, containers, orphans, record
-from cloudwhale_providers.sandbox.box import reached
+from cloudwhale_providers.sandbox.box import gcp_reached, reached
 from cloudwhale_providers.sandbox.choosing import Choice, chosen
-from cloudwhale_providers.sandbox.endpoint import Endpoint, Instance
-from cloudwhale_providers.sandbox.guests import guest
+from cloudwhale_providers.sandbox.endpoint import Instance
 from cloudwhale_providers.sandbox.hypervisor import House, Hypervisor, Machines
 from cloudwhale_providers.sandbox.metadata import MetadataService
 from cloudwhale_providers.sandbox.meter import Meter
+from cloudwhale_providers.sandbox.names import AWS, GCP, GCP_STORE
+from cloudwhale_providers.sandbox.opening import Ground, opened
 from cloudwhale_providers.sandbox.pace import PacedClock, pace_from
 from cloudwhale_providers.sandbox.weather import Script, read
 
@@ -40,7 +41,7 @@ def serve(
     and cannot, OSError.
     """
     told = Script() if script is None else read(script)
-    for name in [name for name in os.environ if name.startswith("AWS_")]:
+    for name in [name for name in os.environ if name.startswith(("AWS_", "GOOGLE_", "CLOUDSDK_"))]:
         del os.environ[name]  # the cloud's own code would look for its user's account
     folder.mkdir(parents=True, exist_ok=True)
     lock = record.Lock(folder)
@@ -74,62 +75,49 @@ class Serving:
         self._clock = PacedClock(clock, pace)
         self._ending = threading.Event()
         self._heard: deque[tuple[str, Instance]] = deque()
-        url = self._begun(last.port)
-        stack.callback(self._endpoint.close)
+        self._opened = opened(Ground(folder, script, self._clock, clock, last.ports, stack))
+        self._clouds = self._opened.clouds
+        self._clouds.hear(self._has_started, _say_that_it_goes, self._has_ended)
         metadata = MetadataService(self._clock.now, self._clock.real)
         stack.callback(metadata.close)
-        self._hypervisor, notes = self._machines(choice, metadata, reached(url, pace.words))
+        self._urls = {name: one.url for name, one in self._clouds.listening.items()}
+        self._hypervisor, notes = self._machines(choice, metadata, pace.words)
         self._hypervisor.tidy()
         self._meter = Meter(folder)
         self._metered_at: Seconds = 0.0
         self._runs = False
         """Whether there is a machine that has not ended."""
         self._record = record.Record(
-            pid=orphans.own_pid(), url=url, clock=pace.words, speed=pace.speed,
-            script=script.file, digest=script.digest, owned=script.owned, notes=notes,
-            boots=choice.image is not None,
+            pid=orphans.own_pid(), url=self._urls[script.clouds[0]], clock=pace.words,
+            speed=pace.speed, script=script.file, digest=script.digest, owned=script.owned,
+            notes=notes, boots=choice.image is not None, urls=self._urls,
         )  # fmt: skip
         stack.callback(self._close)
 
-    def _begun(self, port: int) -> str:
-        """Start the API where the last one listened, if nobody does now; return its URL."""
-        for at in (port, 0):
-            self._endpoint = Endpoint(
-                self._clock, self._script.weather, port=at,
-                folder=self._folder / "s3", real=self._clock.real,
-            )  # fmt: skip
-            self._endpoint.on_started = lambda one: self._hear("started", one)
-            self._endpoint.on_noticed = _say_that_it_goes
-            self._endpoint.on_ended = lambda one: self._hear("ended", one)
-            try:
-                return self._endpoint.start()
-            except OSError:
-                self._endpoint.close()
-                if at == 0:
-                    raise
-        raise AssertionError("two ports were tried")
-
     def _machines(
-        self, choice: Choice, metadata: MetadataService, told: Mapping[str, str]
+        self, choice: Choice, metadata: MetadataService, clock: str
     ) -> tuple[Machines, tuple[str, ...]]:
         """Return who runs the machines, and what is to be said of them."""
         notes = (choice.note,) if choice.note else ()
         if choice.image is None:
+            self._told = machines_reached(self._urls, clock)
             has_containers = containers.can_have_containers()
-            house = House(
-                self._folder, told, has_containers, self._clock.now, weather=self._script.weather
-            )
             if not has_containers:
                 notes = (*notes, NO_CONTAINERS)
-            return Hypervisor(house, metadata), notes
-        port = int(self._endpoint.url.rpartition(":")[2])
-        house = House(
-            self._folder, boots.environment(told, port), True, self._clock.now,
+            return Hypervisor(self._house(has_containers), metadata), notes
+        inside = {name: boots.from_inside(url) for name, url in self._urls.items()}
+        told = machines_reached(inside, clock)
+        self._told = {name: boots.environment(one) for name, one in told.items()}
+        machines = boots.Boots(self._house(True), metadata, choice.image)
+        for one in self._clouds.listening.values():
+            one.listen_also(machines.network.listening(port_of(one.url)))
+        return machines, notes
+
+    def _house(self, has_containers: bool) -> House:
+        return House(
+            self._folder, next(iter(self._told.values())), has_containers, self._clock.now,
             weather=self._script.weather,
         )  # fmt: skip
-        machines = boots.Boots(house, metadata, choice.image)
-        self._endpoint.listen_also(machines.network.listening(port))
-        return machines, notes
 
     def to_the_end(self, idle_s: Seconds) -> None:
         """Say how it is reached, and turn until it is told to end, or idle."""
@@ -142,22 +130,22 @@ class Serving:
         print(f"the sandbox answers at {self._record.url}", file=sys.stderr, flush=True)
         used_at = self._outside.steady()
         while not self._ending.is_set():
-            self._endpoint.stirred.wait(self._wait_s())
-            self._endpoint.stirred.clear()
+            self._clouds.stirred.wait(self._wait_s())
+            self._clouds.stirred.clear()
             self._turn()
             now = self._outside.steady()
-            if self._endpoint.asked_lately() or self._runs:
+            if self._clouds.asked_lately() or self._runs:
                 used_at = now
             if now - used_at >= idle_s:
                 print("nobody is inside: the sandbox ends", file=sys.stderr, flush=True)
                 return
 
     def _turn(self) -> None:
-        self._endpoint.step(self._clock.now())
+        self._clouds.step(self._clock.now())
         changed = self._obey()
         for machine in self._hypervisor.exited():
             print(f"{machine} shuts down: {self._hypervisor.last_words(machine)}", file=sys.stderr)
-            self._endpoint.end(machine)  # it has shut down: `on_ended` ends what is left of it
+            self._clouds.end(machine)  # it has shut down: `on_ended` ends what is left of it
         orphans.collect(self._hypervisor.agents)
         if changed or self._outside.steady() - self._metered_at >= METER_EVERY_S:
             self._count()
@@ -177,26 +165,27 @@ class Serving:
 
     def _start(self, instance: Instance) -> None:
         try:
-            self._hypervisor.start(guest(instance, self._endpoint, self._clock.now))
+            made = self._opened.guests[instance.provider](instance, self._told)
+            self._hypervisor.start(made)
         except (OSError, ValueError) as error:
             print(f"{instance.id} does not boot: {error}", file=sys.stderr, flush=True)
-            self._endpoint.end(instance.id)
+            self._clouds.end(instance.id)
 
     def _count(self) -> None:
         """Bring the bill up to date; remember what time it is here."""
         self._metered_at = self._outside.steady()
-        now, instances = self._clock.now(), self._endpoint.instances()
+        now, instances = self._clock.now(), list(self._clouds.instances())
         ran, self._runs = self._runs, any(one.ended_at is None for one in instances)
         if self._meter.read(instances, now) or ran or self._runs:
             self._meter.keep(now)
-        port = int(self._record.url.rpartition(":")[2])
-        record.keep_last(self._folder, record.Last(now, port))
+        ports = {name: port_of(url) for name, url in self._urls.items()}
+        record.keep_last(self._folder, record.Last(now, ports))
 
     def _close(self) -> None:
         """End all machines; their bill ends too."""
-        for one in self._endpoint.instances():
+        for one in list(self._clouds.instances()):
             if one.ended_at is None:
-                self._endpoint.end(one.id)
+                self._clouds.end(one.id)
         self._hypervisor.close()
         self._count()
 
@@ -205,20 +194,39 @@ class Serving:
     def _wait_s(self) -> Seconds:
         if self._heard:
             return 0.0
-        due = self._endpoint.next_at()
+        due = self._clouds.next_at()
         until = TURN_S if due is None else self._clock.real(due - self._clock.now())
         return min(TURN_S, max(0.0, until))
 
-    def _hear(self, what: str, instance: Instance) -> None:
-        self._heard.append((what, instance))
-        self._endpoint.stirred.set()
+    def _has_started(self, instance: Instance) -> None:
+        self._heard.append(("started", instance))
+        self._clouds.stirred.set()
+
+    def _has_ended(self, instance: Instance) -> None:
+        self._heard.append(("ended", instance))
+        self._clouds.stirred.set()
 
     def _end(self, number: int, frame: FrameType | None) -> None:
         self._ending.set()
-        self._endpoint.stirred.set()
+        self._clouds.stirred.set()
 
     def _ring(self, number: int, frame: FrameType | None) -> None:
-        self._endpoint.stirred.set()
+        self._clouds.stirred.set()
+
+
+def machines_reached(urls: Mapping[str, str], clock: str) -> Mapping[str, Mapping[str, str]]:
+    """Return what machines are told, by the name of their cloud."""
+    found: dict[str, Mapping[str, str]] = {}
+    if AWS in urls:
+        found[AWS] = reached(urls[AWS], clock)
+    if GCP in urls:
+        found[GCP] = gcp_reached(urls[GCP_STORE], clock)
+    return found
+
+
+def port_of(url: str) -> int:
+    """Return the port that a URL names."""
+    return int(url.rpartition(":")[2])
 
 
 def _say_that_it_goes(one: Instance) -> None:

@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from cloudwhale.model.units import Instant, Seconds
+from cloudwhale_providers.sandbox.compute.places import MACHINE_ACCOUNT, PROJECT, PROJECT_NUMBER
 from cloudwhale_providers.sandbox.endpoint.machines import Instance
-from cloudwhale_providers.sandbox.names import GCP_MACHINE, GCP_PROJECT
 from cloudwhale_providers.sandbox.told import LOOPBACK
 
-NUMBER = 123456789012
-"""The project's, as the tree names it beside the id."""
 SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
 
 
@@ -30,13 +28,15 @@ class Known:
 
     attributes: Mapping[str, str]
     """As its launch gave them, and as they were changed."""
-    address: str = LOOPBACK
-    account: str = GCP_MACHINE
+    account: str = MACHINE_ACCOUNT
     """E-mail of its service account; empty: it has none."""
     bearer: Callable[[], Bearer | None] = lambda: None
+    """Draws a token of that account; None: it gets none."""
 
 
-def tree_of(one: Instance, known: Known, now: Instant) -> Mapping[str, Any]:
+def tree_of(
+    one: Instance, known: Known, now: Instant, address: str = LOOPBACK
+) -> Mapping[str, Any]:
     """Return all that a machine is told now."""
     machine: dict[str, Any] = {
         "attributes": dict(known.attributes),
@@ -44,14 +44,14 @@ def tree_of(one: Instance, known: Known, now: Instant) -> Mapping[str, Any]:
         "description": "",
         "disks": {"0": {"device-name": "persistent-disk-0", "index": 0, "mode": "READ_WRITE",
                         "type": "PERSISTENT-BALANCED"}},
-        "hostname": f"{_name(one)}.{one.zone}.c.{GCP_PROJECT}.internal",
+        "hostname": f"{_name(one)}.{one.zone}.c.{PROJECT}.internal",
         "id": int(one.id),
         "image": one.image,
-        "machine-type": f"projects/{NUMBER}/machineTypes/{one.type}",
+        "machine-type": f"projects/{PROJECT_NUMBER}/machineTypes/{one.type}",
         "maintenance-event": _maintenance(one, now),
         "name": _name(one),
-        "network-interfaces": {"0": {"ip": known.address, "network":
-                                     f"projects/{NUMBER}/networks/default", "mtu": 1460}},
+        "network-interfaces": {"0": {"ip": address, "network":
+                                     f"projects/{PROJECT_NUMBER}/networks/default", "mtu": 1460}},
         "preempted": "TRUE" if is_noticed(one, now) else "FALSE",
         "scheduling": {
             "automatic-restart": "FALSE",
@@ -60,12 +60,12 @@ def tree_of(one: Instance, known: Known, now: Instant) -> Mapping[str, Any]:
         },
         "service-accounts": _accounts(known),
         "tags": "[]",
-        "zone": f"projects/{NUMBER}/zones/{one.zone}",
+        "zone": f"projects/{PROJECT_NUMBER}/zones/{one.zone}",
     }  # fmt: skip
     project: Mapping[str, Any] = {
         "attributes": {},
-        "numeric-project-id": NUMBER,
-        "project-id": GCP_PROJECT,
+        "numeric-project-id": int(PROJECT_NUMBER),
+        "project-id": PROJECT,
     }
     return {"instance": machine, "project": project}
 

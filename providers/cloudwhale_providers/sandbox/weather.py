@@ -25,6 +25,7 @@ from cloudwhale_providers.sandbox.endpoint.weather_values import (
     Weather,
     Which,
 )
+from cloudwhale_providers.sandbox.names import AWS, GCP
 from cloudwhale_providers.sandbox.script import Spot, root
 
 FASTEST = 3600.0
@@ -37,6 +38,7 @@ MARKETS = ("spot", "on-demand")
 MAINTENANCE = ("instance-stop", "instance-retirement")
 """Scheduled events that end a machine here; one that is rebooted would not run its agent again."""
 RUNNING = "running"
+CLOUDS = (AWS, GCP)
 
 _OWNED: Mapping[str, bool] = {"none": False, "all": True, "yes": True, "no": False}
 _YES: Mapping[str, bool] = {"yes": True, "no": False, "true": True, "false": False}
@@ -50,6 +52,8 @@ class Script:
     """What a file says; without one it is fine weather in real time."""
 
     speed: float = 1.0
+    clouds: tuple[str, ...] = (AWS,)
+    """Which clouds there are; the first one's store is the main one."""
     owned: bool = True
     """Whether this host takes jobs beside the cloud."""
     weather: Weather = Weather()
@@ -82,6 +86,18 @@ def read(path: Path) -> Script:
 def _speed(script: Script, spot: Spot) -> Script:
     wanted = f"a number from 1 to {FASTEST:g}, like 60: so many seconds in one"
     return replace(script, speed=spot.number(1.0, FASTEST, wanted))
+
+
+def _clouds(script: Script, spot: Spot) -> Script:
+    def one(spot: Spot) -> str:
+        if spot.text not in CLOUDS:
+            raise spot.wrong("is no cloud of the sandbox", f"Write {' or '.join(CLOUDS)}.")
+        return spot.text
+
+    found = spot.each(one)
+    if len(set(found)) != len(found) or not found:
+        raise spot.wrong("names a cloud twice, or none", f"Write [{', '.join(CLOUDS)}].")
+    return replace(script, clouds=tuple(name for name in CLOUDS if name in found))
 
 
 def _owned(script: Script, spot: Spot) -> Script:
@@ -293,10 +309,11 @@ def _seed(script: Script, spot: Spot) -> Script:
 
 
 _KEYS: Mapping[str, Callable[[Script, Spot], Script]] = {
-    "speed": _speed, "owned": _owned, "boot": _boot, "hang": _hang, "capacity": _capacity,
-    "refuse": _refuse, "interrupt": _interrupt, "maintenance": _maintenance, "fail": _fail,
-    "price": _price, "s3": _s3, "throttle": _throttle, "faults": _faults, "metadata": _metadata,
-    "clock": _clock, "quota": _quota, "unseen": _unseen, "account": _account, "seed": _seed,
+    "clouds": _clouds, "speed": _speed, "owned": _owned, "boot": _boot, "hang": _hang,
+    "capacity": _capacity, "refuse": _refuse, "interrupt": _interrupt, "maintenance": _maintenance,
+    "fail": _fail, "price": _price, "s3": _s3, "throttle": _throttle, "faults": _faults,
+    "metadata": _metadata, "clock": _clock, "quota": _quota, "unseen": _unseen,
+    "account": _account, "seed": _seed,
 }  # fmt: skip
 KEYS = tuple(_KEYS)
 """All that a script may say."""

@@ -15,13 +15,14 @@ from pathlib import Path
 
 from cloudwhale.model.units import Seconds
 from cloudwhale.spi.clock import Clock
+from cloudwhale_providers.sandbox.compute.places import REGIONS
 from cloudwhale_providers.sandbox.endpoint import s3_actions
 from cloudwhale_providers.sandbox.endpoint.faults import Fault, Faults, Kind
 from cloudwhale_providers.sandbox.endpoint.messages import Answer, Asked
 from cloudwhale_providers.sandbox.endpoint.refused import Refused
 from cloudwhale_providers.sandbox.endpoint.weather_values import Weather
 from cloudwhale_providers.sandbox.endpoint.web import Server
-from cloudwhale_providers.sandbox.names import GCP_BUCKET, GCP_REGIONS
+from cloudwhale_providers.sandbox.names import GCP_BUCKET
 from cloudwhale_providers.sandbox.storage import words
 from cloudwhale_providers.sandbox.storage.shelves import Shelves
 from cloudwhale_providers.sandbox.storage.xml_api import XmlApi
@@ -58,7 +59,7 @@ class Storage:
 
     def start(self) -> str:
         """Listen and return the URL; raise OSError when the port is taken."""
-        self._shelves.make(GCP_BUCKET, GCP_REGIONS[0])
+        self._shelves.make(GCP_BUCKET, REGIONS[0])
         with ExitStack() as opened:
             self._server = Server(self._answer, self._port)
             talks = threading.Thread(
