@@ -14,7 +14,7 @@ from cloudwhale.model.units import Instant, MicroUsd
 from cloudwhale.planning.allowing import allowed
 from cloudwhale.planning.fit import could_ever_fit
 from cloudwhale.planning.inventory import free_capacity
-from cloudwhale.planning.leasing import landing_s, lease_until, worst_cost
+from cloudwhale.planning.leasing import worst_case
 from cloudwhale.planning.needs import spec_of
 from cloudwhale.planning.releases import Profile
 from cloudwhale.planning.renting import Till
@@ -115,8 +115,7 @@ class Places:
     def worst(self, job: Job, option: Option) -> MicroUsd | None:
         """Return the most that a machine for a job alone can cost; None: nobody knows."""
         needed_s = option.offer.boot_s + option.runs_s
-        lease = lease_until(1, self.now, needed_s, landing_s([job]))
-        return worst_cost(option.offer, self.now, lease.stop_at)
+        return worst_case(option.offer, needed_s, [job], self.now)
 
     @cached_property
     def till(self) -> Till:

@@ -10,6 +10,7 @@ from cloudwhale.model.happened import OfAttempt as OfAttempt
 from cloudwhale.model.happened import OfJob as OfJob
 from cloudwhale.model.happened import OfNode as OfNode
 from cloudwhale.model.job import Checkpoint, Job, MemberEnd, Placement, Resources
+from cloudwhale.model.money import Brought as Brought
 from cloudwhale.model.money import BudgetSet as BudgetSet
 from cloudwhale.model.money import Charged as Charged
 from cloudwhale.model.money import Released as Released
@@ -388,6 +389,7 @@ Event = Annotated[
     | RentalChanged
     | BudgetSet
     | RunBudgetSet
+    | Brought
     | Reserved
     | Charged
     | Released,

@@ -7,6 +7,7 @@ from typing import Literal
 from cloudwhale.model.reason import Reason
 from cloudwhale.model.units import GiB, Instant, MicroUsd, Seconds
 from cloudwhale.model.value import Value
+from cloudwhale.model.where import Where
 
 
 class Span(Value):
@@ -338,6 +339,8 @@ class Job(Value):
     reason: Reason | None = None
     """The newest reason: why it waits, where it was placed, why it ended."""
     checkpoint: Checkpoint | None = None
+    saved_from: Where | None = None
+    """In whose cloud it was saved, or brought to; None: on a machine of ours, or there is none."""
     late_said: bool = False
     """Whether `checkpoint-late` was reported since the last checkpoint."""
     deadline_said: bool = False

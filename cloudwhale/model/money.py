@@ -4,7 +4,8 @@ from typing import Literal
 
 from cloudwhale.model.budget import Budget
 from cloudwhale.model.happened import Happened
-from cloudwhale.model.units import MicroUsd
+from cloudwhale.model.units import NOTHING, MicroUsd
+from cloudwhale.model.where import Where
 
 
 class BudgetSet(Happened):
@@ -21,6 +22,23 @@ class RunBudgetSet(Happened):
     run: str
     limit: MicroUsd
     by: str = ""
+
+
+class Brought(Happened):
+    """A job's checkpoint was copied to where the job goes on, out of a cloud that asks for that.
+
+    The money is in what was set aside for the machine that it goes to, and is charged with it.
+    """
+
+    kind: Literal["brought"] = "brought"
+    job: str
+    rental: str
+    """The machine that it is brought for; empty: one of ours."""
+    checkpoint: str
+    """Its name."""
+    left: Where
+    size_bytes: int
+    cost: MicroUsd = NOTHING
 
 
 class Reserved(Happened):

@@ -82,6 +82,7 @@ class Code(StrEnum):
     MACHINE_GONE = "machine-gone"
     LEASE_ENDS = "lease-ends"
     SWITCHES = "switches"  # it goes on on on-demand, as spot might miss its deadline
+    HOPS = "hops"  # it goes on on its next machine, as the stop of the one it has cannot be moved
     BRINGS_HOME = "brings-home"  # it goes on on a machine of ours, so that a rented one goes back
     RETURNED = "returned"
     TAKEN_AWAY = "taken-away"  # its provider takes the machine, or may take it

@@ -74,6 +74,17 @@ class Boot(Value):
         return self.state == "failed"
 
 
+class Egress(Value):
+    """What has left a cloud for a machine: a checkpoint that one of its jobs goes on from."""
+
+    job: str
+    provider: str
+    """Whose cloud it left, which bills it."""
+    region: str
+    size_bytes: int
+    cost: MicroUsd
+
+
 class Rental(Value):
     """A machine that somebody else owns and we pay for."""
 
@@ -128,6 +139,10 @@ class Rental(Value):
     """So long it stays though nothing runs there: a job has failed, and a person may look."""
     kept_for: str = ""
     """Id of that job."""
+    brings: dict[str, float] = {}
+    """By job, what a GB costs of a checkpoint that it brings from another cloud, in dollars."""
+    egress: tuple[Egress, ...] = ()
+    """What was brought so far: charged with the machine, out of what is set aside for it."""
     held_s: dict[str, float] = {}
     """Seconds that each job has held a place there, times the part of the machine that it took."""
     gang: str = ""

@@ -27,6 +27,7 @@ LATE = 1.5  # of what is expected is the most that has to be paid for
 BESIDE_S = 600.0  # a landing, the provider's stop, what is billed at least
 ENOUGH = 2.0  # with so many times the worst case left, money is no reason
 CLOSE_S = 1.0
+HOPS_BEFORE_S = 120.0  # a landing, and the controller's own part, on top of the boot
 OPEN = ("reserved", "requested", "booting", "ready")
 EXCUSES = frozenset({"quota", "no-capacity", "too-late", "circuit-open", "boot-failed"})
 
@@ -140,8 +141,7 @@ def _beside_s(job: Job, world: World) -> float:
     restore_s = RESTORE_S + size / RESTORES_BYTES_S
     if job.placement is None:
         return restore_s
-    grace_s = 90.0 if job.spec.checkpoint is None else job.spec.checkpoint.grace_s
-    there = _there(job, world)
+    grace_s, there = _grace_s(job), _there(job, world)
     notice_s = 0.0 if there is None or there.taken is None else there.taken.notice_s
     return restore_s + max(grace_s + SAVES_WITHIN_S, notice_s)
 
@@ -225,7 +225,10 @@ def moved_for_a_deadline(plan: p.Plan, world: World, rules: Rules) -> Iterator[F
 
 
 def moves_are_due(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
-    """A next machine of one that runs on spot is on-demand, and its deadline is to come."""
+    """A next machine of one that runs on spot is on-demand, and its deadline is to come.
+
+    Or the machine that it has ends soon, and its stop cannot be moved.
+    """
     for step in plan.steps:
         if not isinstance(step, p.Rent):
             continue
@@ -233,13 +236,55 @@ def moves_are_due(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
         for name in step.rental.moves:
             job = world.jobs.get(name)
             deadline = None if job is None else job.spec.deadline
+            hops = job is not None and _must_hop(job, world)
             broken = {
-                "nobody asked for that": deadline is None or deadline <= world.now,
-                "it is not on-demand": taken is None or taken.market != "on-demand",
+                "nobody asked for that": not hops and (deadline is None or deadline <= world.now),
+                "it is not on-demand": not hops and (taken is None or taken.market != "on-demand"),
                 "it is not rented for it": name not in step.rental.jobs,
             }
             for why in (why for why, is_broken in broken.items() if is_broken):
                 yield Fault("moves-are-due", f"{name} is to move to {step.rental.id}: {why}")
 
 
-RULES: tuple[Rule, ...] = (last_safe_moment, moved_for_a_deadline, moves_are_due)
+def _must_hop(job: Job, world: World) -> bool:
+    there = _there(job, world)
+    if there is None or there.taken is None or job.spec.nodes > 1:
+        return False
+    left_s = there.lease.away_until - world.now
+    is_near = left_s <= there.taken.boot_s + HOPS_BEFORE_S + _grace_s(job)
+    return is_near and (there.is_fixed or not there.taken.stop_moves)
+
+
+def _grace_s(job: Job) -> float:
+    return 90.0 if job.spec.checkpoint is None else job.spec.checkpoint.grace_s
+
+
+def moved_to_hop(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
+    """Who is stopped to hop leaves a machine that ends soon for one of its that is ready."""
+    goes_back = {step.rental.id for step in plan.steps if isinstance(step, p.Return)}
+    for step in plan.steps:
+        if not isinstance(step, p.AskToStop) or step.reason.code.value != "hops":
+            continue
+        job = world.jobs.get(step.job)
+        ready = [
+            one
+            for one in world.rentals.values()
+            if step.job in one.moves and one.state.value == "ready" and one.ended_at is None
+            if one.id not in goes_back
+        ]
+        broken = {
+            "its machine does not end soon": job is None or not _must_hop(job, world),
+            "it stops already": job is not None and job.wish is not None,
+            "it does not run": job is None or job.state.value not in ("starting", "running"),
+            "no machine is ready for it": not ready,
+        }
+        for why in (why for why, is_broken in broken.items() if is_broken):
+            yield Fault("moved-to-hop", f"{step.job} is stopped to hop although {why}")
+
+
+RULES: tuple[Rule, ...] = (
+    last_safe_moment,
+    moved_for_a_deadline,
+    moves_are_due,
+    moved_to_hop,
+)

@@ -31,7 +31,7 @@ def _stops(plan: p.Plan) -> list[p.AskToStop]:
         for step in plan.steps
         if isinstance(step, p.AskToStop)
         and step.wish == "give-way"
-        and step.reason.code.value not in ("lease-ends", "brings-home", "switches")
+        and step.reason.code.value not in ("lease-ends", "brings-home", "switches", "hops")
     ]
 
 

@@ -21,10 +21,11 @@ from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.fit import fit
 from cloudwhale.planning.inventory import Free, free_capacity
 from cloudwhale.planning.leasing import (
-    LONGER,
+    is_fixed,
     landing_s,
     late_until,
     lease_until,
+    longer_for,
     still_s,
     tenants,
 )
@@ -113,7 +114,7 @@ def _costs(
         models = {device.id: device.model for device in there.offer.facts.devices}
         model = models.get(place.devices[0]) if place.devices else None
         runs_s = run_s(job, model, 0, durations)
-        if there.rental.is_fixed and _longer_s(job, there, runs_s, world) > 0:
+        if is_fixed(there.rental) and _longer_s(job, there, runs_s, world) > 0:
             continue
         cost = ledger.cost(there.offer.usd_h or NOTHING, max(0.0, runs_s - there.still_s))
         yield cost, there.rental.id, there, runs_s
@@ -121,7 +122,7 @@ def _costs(
 
 def _longer_s(job: Job, there: _Open, runs_s: Seconds, world: World) -> Seconds:
     """Return how much longer a lease has to be for a job that joins."""
-    ends_at = world.now + runs_s * LONGER + landing_s([job])
+    ends_at = world.now + runs_s * longer_for(there.offer) + landing_s([job])
     return max(0.0, ends_at - there.rental.lease.away_until)
 
 
@@ -138,7 +139,11 @@ def _may_join(job: Job, there: _Open, world: World) -> bool:
     is_alone = any(one.spec.budget is not None for one in others)
     is_theirs = job.run == there.rental.payer and spec.budget is None and not is_alone
     is_gang = spec.nodes > 1 or bool(there.rental.gang)
-    suits = is_theirs and not is_gang and spec.market in ("auto", there.offer.market)
+    left = (
+        job.saved_from
+    )  # what it would bring from another cloud is set aside for none but new ones
+    is_near = left is None or left.provider == there.offer.provider
+    suits = is_theirs and not is_gang and is_near and spec.market in ("auto", there.offer.market)
     return suits and may_share(job, others)
 
 

@@ -15,11 +15,13 @@ from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.fit import fit
 from cloudwhale.planning.gang_keeping import gangs_placed, once_each
 from cloudwhale.planning.homing import goes_home
+from cloudwhale.planning.hopping import hops_from, saves
 from cloudwhale.planning.inventory import Free, free_capacity
 from cloudwhale.planning.keeps import Kept as Kept
 from cloudwhale.planning.keeps import at_home as at_home
 from cloudwhale.planning.leasing import (
     coming_s,
+    is_fixed,
     landing_s,
     still_s,
     tenants,
@@ -135,7 +137,7 @@ class _Keeping:
         return [
             job
             for job in self._coming()
-            if not goes_home(job)
+            if not goes_home(job) and not hops_from(job, rental)
             if not is_ready or (self._is_in_time(job) and not self._is_overdue(job))
         ]
 
@@ -169,9 +171,11 @@ class _Keeping:
         is_there = self.node is not None and self.node.state is NodeState.READY
         if not is_there or self.now >= self._acts_at([]):
             return False
-        if self.now < self._acts_at([job]):
+        rental, ends_s = self.rental, 0.0
+        if self._is_fixed() and not saves(job):
+            ends_s = coming_s([job], rental, self.durations)  # it is to end there, or not to begin
+        if self.now + ends_s < self._acts_at([job]):
             return True
-        rental = self.rental
         return not self._is_fixed() and rental.renewal is None and self._longest([job]) is not None
 
     # -- on its way --------------------------------------------------------------------------
@@ -331,7 +335,7 @@ class _Keeping:
 
     def _is_fixed(self) -> bool:
         """Say whether a stop cannot be moved; of a gang none is, where one cannot be."""
-        return any(one.is_fixed for one in gang_machines.siblings(self.world, self.rental))
+        return any(is_fixed(one) for one in gang_machines.siblings(self.world, self.rental))
 
     def _renewed(self, jobs: Sequence[Job]) -> p.Renew | None:
         """Return the longest lease that its payers can afford; None: no longer one."""

@@ -27,9 +27,25 @@ def landing_s(jobs: Iterable[Job]) -> Seconds:
     return max(graces, default=0.0) + SAVING_S
 
 
-def lease_until(number: int, now: Instant, needed_s: Seconds, landing: Seconds) -> Lease:
+def longer_for(offer: Offer) -> float:
+    """Return how many times what is expected of a machine it is leased for.
+
+    Where its stop cannot be moved, at once for as long as those there may be late: no longer lease
+    can come. What is set aside and pledged is the same in all, and what is not used is released.
+    """
+    return LONGER if offer.stop_moves else LATE
+
+
+def is_fixed(rental: Rental) -> bool:
+    """Say whether a machine's stop cannot be moved: so was it offered, or so its provider said."""
+    return rental.is_fixed or (rental.taken is not None and not rental.taken.stop_moves)
+
+
+def lease_until(
+    number: int, now: Instant, needed_s: Seconds, landing: Seconds, longer: float = LONGER
+) -> Lease:
     """Return a lease of a machine that is needed for so long, boot included, from now."""
-    away_until = now + max(LEAST_LEASE_S, needed_s * LONGER) + landing
+    away_until = now + longer / LONGER * max(LEAST_LEASE_S, needed_s * LONGER) + landing
     return Lease(
         number=number,
         watched_until=now + WATCHED_S,
@@ -60,7 +76,8 @@ def worst_case(
     offer: Offer, needed_s: Seconds, jobs: Iterable[Job], now: Instant
 ) -> MicroUsd | None:
     """Return the most that the lease of a machine can cost that is needed for so long, from now."""
-    return worst_cost(offer, now, lease_until(1, now, needed_s, landing_s(jobs)).stop_at)
+    lease = lease_until(1, now, needed_s, landing_s(jobs), longer_for(offer))
+    return worst_cost(offer, now, lease.stop_at)
 
 
 def late_until(begins_at: Instant, needed_s: Seconds, landing: Seconds) -> Instant:
@@ -73,6 +90,8 @@ def tail(offer: Offer, needed_s: Seconds) -> MicroUsd:
 
     Whoever starts there is started work then, whose forecast the money must hold too.
     """
+    if not offer.stop_moves:
+        return NOTHING  # it is all in its lease
     held_s = max(LEAST_LEASE_S, LONGER * needed_s)
     return ledger.cost(offer.most_usd_h or NOTHING, (LATE / LONGER - 1) * held_s)
 
@@ -106,7 +125,7 @@ def finishing(world: World, payer: str, durations: Durations) -> MicroUsd:
     total = NOTHING
     for rental in world.rentals.values():
         if rental.payer == payer:
-            here = tenants(world, rental)
+            here = staying(world, rental)
             total = MicroUsd(total + beyond(rental, here, durations, world.now))
     return total
 
@@ -138,6 +157,15 @@ def tenants(world: World, rental: Rental) -> list[Job]:
         for job in jobs
         if job is not None and job.placement is not None and rental.node in job.placement.nodes
     ]
+
+
+def staying(world: World, rental: Rental) -> list[Job]:
+    """Return its tenants without those that have a next machine, as its own stop is fixed."""
+    here = tenants(world, rental)
+    if not here or not is_fixed(rental):
+        return here
+    others = [one for one in world.rentals.values() if one.moves and not _goes(one)]
+    return [job for job in here if not any(job.id in one.moves for one in others if one != rental)]
 
 
 def still_s(jobs: Iterable[Job], rental: Rental, durations: Durations, now: Instant) -> Seconds:

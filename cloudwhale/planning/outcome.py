@@ -9,7 +9,7 @@ from cloudwhale.model.units import GiB, Instant, Seconds
 from cloudwhale.planning.growth import GROWS_MOST, OF_MEMORY, Grown, growth
 from cloudwhale.planning.next_machines import OF_MACHINES, has_saved
 
-GOES_ON = (Code.LEASE_ENDS, Code.BRINGS_HOME, Code.SWITCHES)
+GOES_ON = (Code.LEASE_ENDS, Code.BRINGS_HOME, Code.SWITCHES, Code.HOPS)
 """Why a job may be stopped for its own sake; else it gives way to others."""
 
 

@@ -9,11 +9,12 @@ from cloudwhale.model.job import Job, JobState
 from cloudwhale.model.plan import Decision, Plan
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.world import World
-from cloudwhale.planning import cycles, projects, switching
+from cloudwhale.planning import cycles, hopping, projects, switching
 from cloudwhale.planning.deadlines import missed
 from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.giving import Matched, matched
 from cloudwhale.planning.homing import Homing, brought_home
+from cloudwhale.planning.hopping import Hops, hops_of
 from cloudwhale.planning.joining import joins
 from cloudwhale.planning.keeping import Kept, at_home, keeping
 from cloudwhale.planning.moving import moves
@@ -53,7 +54,9 @@ def _plan(world: World, policies: Policies, lost: Mapping[str, Reason]) -> Plan:
     switches = _switches(world, policies, durations).without(lost)
     with_less = switching.with_less(world, switches)
     kept = keeping(with_less, durations, {*queue.doomed, *queue.expired, *switches.due})
-    supplied = _supplied(kept.paid(with_less), queue, policies, _Known(durations, kept, switches))
+    hops = _hops(world, policies, durations, switches)
+    known = _Known(durations, kept, switches, hops)
+    supplied = _supplied(kept.paid(with_less), queue, policies, known)
     if supplied.lost:
         return _plan(world, policies, {**lost, **supplied.lost})
     found, rented = supplied.found, supplied.rented
@@ -69,7 +72,7 @@ def _plan(world: World, policies: Policies, lost: Mapping[str, Reason]) -> Plan:
         *_changed_reasons(world, queue, found),
         *kept.steps,
         *supplied.joined,
-        *(switching.told(step, switches) for step in rented.steps),
+        *(switching.told(hopping.told(step, hops), switches) for step in rented.steps),
         *_not_rented(found, rented),
         *switching.explained(switches, world),
         *moved,
@@ -85,7 +88,7 @@ def _plan(world: World, policies: Policies, lost: Mapping[str, Reason]) -> Plan:
         tenders=rented.tenders,
         look_again_at=earliest(
             seen.look_again_at, queue.look_again_at, found.look_again_at, kept.look_again_at,
-            switches.look_again_at, move_at, late_at,
+            switches.look_again_at, hops.look_again_at, move_at, late_at,
         ),
     )  # fmt: skip
 
@@ -97,6 +100,7 @@ class _Known:
     durations: Durations
     kept: Kept
     switches: Switches
+    hops: Hops
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,17 +126,20 @@ def _supplied(paid: World, queue: Queue, policies: Policies, known: _Known) -> _
     """Match who waits to what is ours, and rent for those that had better leave."""
     kept, switches, durations = known.kept, known.switches, known.durations
     ready = tuple(job for job in queue.ready if job.id not in kept.expected)
+    ready = tuple(hopping.longer_than_thought(job, paid, durations) for job in ready)
     seeking = tuple(job for job in queue.seeking if job.id not in kept.expected)
-    stock = _stock(paid, policies, (*ready, *seeking, *switches.due), durations)
+    hop = known.hops.jobs
+    stock = _stock(paid, policies, (*ready, *seeking, *switches.due, *hop), durations)
     quoted: Mapping[str, Quote] = {}
     started = Started(paid, durations)
     if stock is not None:
-        stock = stock.keeping(switches.keeps, switches.due, switches.promised)
+        stock = stock.keeping(switches.keeps, switches.due | hop, switches.promised | hop)
         quoted = quotes(paid, (*ready, *seeking), durations, stock, started)
     # Whoever still holds a place is asked about only where it could be rented for.
     seeking = tuple(job for job in seeking if job.id in quoted)
     found = matched(at_home(paid), ready, policies, quoted, seeking)
     found = switching.settled(found, switches, paid, durations)
+    found = hopping.settled(found, known.hops) if stock is not None else found
     if stock is None or policies.rent is None:
         return _Supplied(found, is_sought=bool(seeking))
     joined = joins(paid, _joining(found, paid), durations, stock, started)
@@ -158,6 +165,10 @@ def _joining(found: Matched, world: World) -> Sequence[Job]:
 
 def _switches(world: World, policies: Policies, durations: Durations) -> Switches:
     return Switches() if policies.rent is None else switching.switches_of(world, durations)
+
+
+def _hops(world: World, policies: Policies, durations: Durations, switches: Switches) -> Hops:
+    return Hops() if policies.rent is None else hops_of(world, durations, switches.due)
 
 
 def _stock(

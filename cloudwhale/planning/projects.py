@@ -16,12 +16,15 @@ from cloudwhale.model.rental import Rental
 from cloudwhale.model.units import NOTHING, Instant, MicroUsd
 from cloudwhale.model.world import Account, World
 from cloudwhale.planning import ledger
+from cloudwhale.planning.bringing import egress_of
 from cloudwhale.planning.durations import Durations
-from cloudwhale.planning.leasing import beyond, pledged, tenants, worst_cost
+from cloudwhale.planning.leasing import beyond, pledged, staying, worst_cost
 from cloudwhale.planning.payers import account_in, account_name, month_of
 
 Amounts = Mapping[str, MicroUsd]
 """Money by the project's account of the month, `project:nlp:2026-11`."""
+
+NO_EGRESS: Mapping[str, MicroUsd] = {}
 
 
 def account_for(rental: Rental, project: str) -> str:
@@ -42,6 +45,8 @@ def for_new(rental: Rental, ends_at: Mapping[str, Instant]) -> dict[str, MicroUs
     for job, project in rental.jobs.items():
         shorter_s = last_at - ends_at.get(job, last_at)
         amount = _until(rental, rental.reserved_at, rental.lease.stop_at - shorter_s)
+        if job in rental.brings:
+            amount = min(rental.reserved, MicroUsd(amount + _for_egress(rental)))
         account = account_for(rental, project)
         found[account] = max(amount, found.get(account, NOTHING))
     return found
@@ -71,6 +76,14 @@ def _until(rental: Rental, since: Instant, stop_at: Instant) -> MicroUsd:
         return rental.reserved
     worst = worst_cost(rental.taken, since, stop_at)
     return rental.reserved if worst is None else min(worst, rental.reserved)
+
+
+def _for_egress(rental: Rental) -> MicroUsd:
+    """Return what of a machine's money is for bringing what its jobs have saved elsewhere."""
+    whole = None
+    if rental.taken is not None:
+        whole = worst_cost(rental.taken, rental.reserved_at, rental.lease.stop_at)
+    return NOTHING if whole is None else MicroUsd(max(0, rental.reserved - whole))
 
 
 def with_more(before: Amounts, more: Amounts) -> dict[str, MicroUsd]:
@@ -113,7 +126,7 @@ def forecasts(world: World, durations: Durations) -> Amounts:
     """
     found: dict[str, MicroUsd] = {}
     for rental in world.rentals.values():
-        here = tenants(world, rental)
+        here = staying(world, rental)
         for account in _needing(world, rental):
             mine = [job for job in here if account_for(rental, job.spec.project) == account]
             more = beyond(rental, mine, durations, world.now)
@@ -141,10 +154,13 @@ def _needing(world: World, rental: Rental) -> list[str]:
 # -- paying ----------------------------------------------------------------------------------
 
 
-def charges(rental: Rental, cost: MicroUsd) -> Mapping[str, MicroUsd]:
+def charges(
+    rental: Rental, cost: MicroUsd, egress: Mapping[str, MicroUsd] = NO_EGRESS
+) -> Mapping[str, MicroUsd]:
     """Return what each job pays of a machine that is gone; the parts add up to its cost.
 
-    Where nobody ever held a place, all for whom it was rented pay alike.
+    Where nobody ever held a place, all for whom it was rented pay alike. `egress`: what each pays
+    besides, for what it brought there; it is in the parts, and not in the cost.
     """
     held_s = {job: rental.held_s.get(job, 0.0) for job in rental.jobs}
     weights = held_s if any(held_s.values()) else dict.fromkeys(rental.jobs, 1.0)
@@ -152,10 +168,27 @@ def charges(rental: Rental, cost: MicroUsd) -> Mapping[str, MicroUsd]:
     for job, project in rental.jobs.items():
         members.setdefault(account_for(rental, project), []).append(job)
     of_account = {name: sum(weights[job] for job in jobs) for name, jobs in members.items()}
-    parts = ledger.split_below(cost, of_account, rental.projects)
+    taken = {name: sum(egress.get(job, 0) for job in jobs) for name, jobs in members.items()}
+    most = {name: MicroUsd(has - taken.get(name, 0)) for name, has in rental.projects.items()}
+    parts = ledger.split_below(cost, of_account, most)
     found: dict[str, MicroUsd] = {}
     for name, jobs in members.items():
         found.update(ledger.split(parts[name], {job: weights[job] for job in jobs}))
+    return {job: MicroUsd(paid + egress.get(job, 0)) for job, paid in found.items()}
+
+
+def egress_paid(rental: Rental, cost: MicroUsd) -> dict[str, MicroUsd]:
+    """Return what each job pays for what it brought to a machine of some cost: as is set aside."""
+    left, found = MicroUsd(rental.reserved - cost), dict[str, MicroUsd]()
+    has = dict(rental.projects)
+    for job, amount in sorted(egress_of(rental).items()):
+        account = account_for(rental, rental.jobs.get(job, ""))
+        paid = min(amount, left, has.get(account, amount))
+        left = MicroUsd(left - paid)
+        if account in has:
+            has[account] = MicroUsd(has[account] - paid)
+        if paid and job in rental.jobs:
+            found[job] = paid
     return found
 
 

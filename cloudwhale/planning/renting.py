@@ -72,6 +72,7 @@ class Till:
         worst = worst_case(option.offer, needed_s, [job], now)
         if worst is None:
             return _unpriced(option.offer)
+        worst = MicroUsd(worst + option.brings)
         # The machines of a gang are paid for together, or not at all.
         many = job.spec.nodes
         late = MicroUsd(many * (tail(option.offer, needed_s) + keep))

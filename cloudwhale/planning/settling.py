@@ -12,13 +12,18 @@ from cloudwhale.planning import ledger, projects
 def settled(rental: Rental) -> p.Settle:
     """Return how a machine that is gone, or never came, is paid for; never above its reserve."""
     billed = _cost(rental)
-    cost = min(rental.reserved, billed)
+    machine = min(rental.reserved, billed)
+    egress = projects.egress_paid(rental, machine)
+    cost = MicroUsd(machine + sum(egress.values()))
     charges: Mapping[str, MicroUsd] = {}
     if cost:
-        charges = projects.charges(rental, cost)
+        charges = projects.charges(rental, machine, egress)
     released = MicroUsd(rental.reserved - cost)
     says = f"{rental.id} has cost {usd(cost)} USD; {usd(released)} USD are free again"
-    if billed > cost:
+    if egress:
+        moved = MicroUsd(cost - machine)
+        says += f"; {usd(moved)} USD of it are for checkpoints that left other clouds"
+    if MicroUsd(billed + sum(one.cost for one in rental.egress)) > cost:
         says += (
             f"; its bill is {usd(billed)} USD, more than was set aside: look at the provider's own"
         )

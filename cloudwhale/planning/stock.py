@@ -9,18 +9,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cloudwhale.model.job import Data, Job, JobSpec
-from cloudwhale.model.node import Device, Node, NodeState
+from cloudwhale.model.node import Device
 from cloudwhale.model.offer import Offer
 from cloudwhale.model.units import MICRO_PER_USD, NOTHING, MicroUsd, Seconds
+from cloudwhale.planning.bringing import Bringing
 from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.fit import RULE_FILTERS, suits
 from cloudwhale.planning.gravity import moved_usd, moves, regions_of
-from cloudwhale.planning.inventory import DUST, Free, free_capacity
+from cloudwhale.planning.inventory import DUST, Free
+from cloudwhale.planning.kinds import as_kind, empty, main, named, priced
 from cloudwhale.planning.needs import spec_of
-from cloudwhale.planning.shortlist import hazard_of
 from cloudwhale.planning.speeds import speed, work_s
 from cloudwhale.planning.spot import Risk, expected_each_s
-from cloudwhale.spi.renting import Kind
 
 if TYPE_CHECKING:
     import numpy as np
@@ -56,6 +56,8 @@ class Option:
     """Disks and addresses included."""
     cost: MicroUsd
     """Expected, boot, billing minimum, and bringing its data there included; of a gang all."""
+    brings: MicroUsd = NOTHING
+    """The most that bringing what it has saved costs, from another cloud; of a gang each."""
 
 
 class _Asked(NamedTuple):
@@ -76,20 +78,21 @@ class Stock:
     def __init__(self, offers: Iterable[Offer], durations: Durations) -> None:
         import numpy as np
 
-        self.offers = tuple(_priced(offers))
-        self.kinds = tuple(_kind(offer) for offer in self.offers)
+        self.offers = tuple(priced(offers))
+        self.kinds = tuple(as_kind(offer) for offer in self.offers)
         self.position = {offer.id: at for at, offer in enumerate(self.offers)}
         self._durations = durations
-        self._frees = tuple(_empty(offer) for offer in self.offers)
-        self._devices = [_main(offer) for offer in self.offers]
-        self._models = sorted({_named(device) for device in self._devices})
+        self._frees = tuple(empty(offer) for offer in self.offers)
+        self._devices = [main(offer) for offer in self.offers]
+        self._models = sorted({named(device) for device in self._devices})
         known = {name: at for at, name in enumerate(self._models)}
-        self._model_at = np.array([known[_named(d)] for d in self._devices], dtype=np.intp)
-        first = {_named(device): device for device in reversed(self._devices)}
+        self._model_at = np.array([known[named(d)] for d in self._devices], dtype=np.intp)
+        first = {named(device): device for device in reversed(self._devices)}
         self._model_devices = [first[name] for name in self._models]
         self._rules, self._rule_at = self._ruled()
         self._rows: dict[tuple[_Asked, bool], Row] = {}
-        self._ranks: dict[tuple[_Asked, tuple[Data, ...]], tuple[Row, Any]] = {}
+        self._ranks: dict[tuple[_Asked, tuple[Data, ...], object], tuple[Row, Any]] = {}
+        self.bringing = Bringing(self.offers)
         self._dangers = self._endangered()
         self._amounts = np.array(
             [[k.devices, k.cpu, k.memory_gib, k.disk_gib] for k in self.kinds]
@@ -129,7 +132,7 @@ class Stock:
         `at_once`: ids of those that have to start right after their machine has booted.
         `promised`: ids of those for whom it is kept already.
         """
-        if not keeps:
+        if not keeps and not at_once:
             return self
         kept = copy.copy(self)
         kept.keeps, kept.at_once, kept.promised = keeps, at_once, promised
@@ -175,11 +178,11 @@ class Stock:
 
         Where a machine may be taken away, what is done again then is in it.
         """
-        return self._known(job, late=False)
+        return self._with_copy_s(job, late=False)
 
     def late_s(self, job: Job) -> Row:
         """Return how long it takes at most, at the quantile that a deadline asks for."""
-        return self._known(job, late=job.spec.deadline is not None)
+        return self._with_copy_s(job, late=job.spec.deadline is not None)
 
     def look_at(self, jobs: Collection[Job]) -> None:
         """Work out the times of many jobs together, which costs less than one by one."""
@@ -198,6 +201,12 @@ class Stock:
             for key, row in zip(keys, rows, strict=True):
                 row.setflags(write=False)  # from round to round it is shared
                 self._rows[key, late] = row
+
+    def _with_copy_s(self, job: Job, *, late: bool) -> Row:
+        """Return times with that of bringing what a job has saved from another cloud."""
+        runs_s = self._known(job, late=late)
+        is_asked = self.bringing.is_asked(job)
+        return runs_s + self.bringing.takes_s(job) if is_asked else runs_s
 
     def _known(self, job: Job, *, late: bool) -> Row:
         key = (self._key(job), late)
@@ -267,7 +276,16 @@ class Stock:
         return 1.0 / speed(spec, device.model)
 
     def moved_usd(self, job: Job) -> Row:
-        """Return what bringing a job's data to a machine of each kind costs; to all of a gang."""
+        """Return what bringing a job's data to a machine of each kind costs; to all of a gang.
+
+        And what it has saved, from another cloud.
+        """
+        found = self._data_usd(job)
+        if self.bringing.is_asked(job):
+            found = found + self.bringing.costs_usd(job)
+        return found if job.spec.nodes == 1 else found * job.spec.nodes
+
+    def _data_usd(self, job: Job) -> Row:
         import numpy as np
 
         found = self._moved.get(job.spec.data)
@@ -275,7 +293,7 @@ class Stock:
             prices = moves(self.offers, regions_of([job.spec]))
             each = [moved_usd(job.spec, offer.region, prices) for offer in self.offers]
             found = self._moved[job.spec.data] = np.array(each, dtype=np.float64)
-        return found if job.spec.nodes == 1 else found * job.spec.nodes
+        return found
 
     @property
     def boots_s(self) -> Row:
@@ -305,13 +323,15 @@ class Stock:
                 runs_s=float(runs_s[at]),
                 price_usd_h=MicroUsd(round(kind.usd_h * MICRO_PER_USD)),
                 cost=MicroUsd(math.ceil(costs[at] * MICRO_PER_USD - DUST)),
+                brings=self.bringing.worst(job, offer),
             )
 
     def _ranked(self, job: Job, runs_s: Row) -> tuple[Row, Any]:
         """Return what each kind costs a job, and their positions, the cheapest first."""
         import numpy as np
 
-        key = (self._key(job), job.spec.data)
+        left = (job.saved_from, job.checkpoint) if self.bringing.is_asked(job) else None
+        key = (self._key(job), job.spec.data, left)
         if key not in self._ranks:
             costs = self.costs_usd(runs_s) * job.spec.nodes + self.moved_usd(job)
             self._ranks[key] = (costs, np.argsort(costs, kind="stable"))
@@ -331,59 +351,6 @@ def _with_risk(works_s: Row, risk: Risk, late: bool) -> Row:
 
         runs_s = np.maximum(runs_s, quantile_each_s(works_s, risk, SURE))
     return runs_s
-
-
-def _priced(offers: Iterable[Offer]) -> Iterator[Offer]:
-    """Yield the offers whose price is known and bounded."""
-    for offer in offers:
-        price, cap = offer.price_usd_h, offer.cap_usd_h
-        if price is not None and cap is not None and price <= cap:
-            yield offer
-
-
-def _main(offer: Offer) -> Device | None:
-    """Return one of the devices that an offer has most of; None without any."""
-    devices = offer.facts.devices
-    if not devices:
-        return None
-    names = [(device.model, device.memory_gib) for device in devices]
-    return max(devices, key=lambda d: (names.count((d.model, d.memory_gib)), d.memory_gib))
-
-
-def _named(device: Device | None) -> tuple[str, float]:
-    return ("", 0.0) if device is None else (device.model, device.memory_gib)
-
-
-def _kind(offer: Offer) -> Kind:
-    facts, main = offer.facts, _main(offer)
-    price, cap = offer.usd_h or NOTHING, offer.most_usd_h or NOTHING
-    return Kind(
-        offer=offer.id,
-        zone=offer.zone,
-        model="" if main is None else main.model,
-        devices=sum(_named(device) == _named(main) for device in facts.devices),
-        device_gib=0.0 if main is None else main.packs_gib,
-        cpu=facts.cpu,
-        memory_gib=facts.memory_gib,
-        disk_gib=facts.disk_gib,
-        usd_h=price / MICRO_PER_USD,
-        cap_usd_h=cap / MICRO_PER_USD,
-        boot_s=offer.boot_s,
-        market=offer.market,
-        hazard_per_h=hazard_of(offer),
-        billing_step_s=offer.billing_step_s,
-        billing_least_s=offer.billing_least_s,
-        at_most=offer.capacity,
-        quota=offer.quota,
-        quota_units=offer.quota_units,
-    )
-
-
-def _empty(offer: Offer) -> Free:
-    node = Node(
-        id=offer.id, facts=offer.facts, state=NodeState.READY, owned=False, provider=offer.provider
-    )
-    return free_capacity([node], ())[node.id]
 
 
 def _is_allowed(spec: JobSpec, free: Free) -> bool:

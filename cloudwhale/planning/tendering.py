@@ -29,6 +29,7 @@ from cloudwhale.planning.leasing import (
     landing_s,
     late_until,
     lease_until,
+    longer_for,
     own_left,
     pledged,
     tail,
@@ -172,7 +173,8 @@ class _Tendering:
         left = [self._left(payer, world, jobs) for payer in sorted(payers)]
         own = (own_left(job, held_for(self.world, job)) for job in jobs)
         budgets = [some for some in own if some is not None]
-        return max(0, min([*left, *budgets])) / MICRO_PER_USD
+        brings = sum(self.stock.bringing.most(job) for job in jobs)
+        return max(0, min([*left, *budgets]) - brings) / MICRO_PER_USD
 
     def _left(self, payer: str, world: World, jobs: Sequence[Job]) -> int:
         """Return what an account may set aside; what has started may still need some of it."""
@@ -301,11 +303,14 @@ class _Tendering:
         self, offer: Offer, mine: Sequence[Job], used_s: Seconds, name: str
     ) -> Rental | None:
         landing = landing_s(mine)
-        lease = lease_until(1, self.world.now, used_s, landing)
+        lease = lease_until(1, self.world.now, used_s, landing, longer_for(offer))
         worst = worst_cost(offer, self.world.now, lease.stop_at)
         if worst is None:
             return None
-        jobs = self.world.jobs
+        jobs, bringing = self.world.jobs, self.stock.bringing
+        prices = {job.id: bringing.usd_gb(job, offer) for job in mine}
+        brings = {name: price for name, price in prices.items() if price is not None}
+        worst = MicroUsd(worst + sum(bringing.worst(job, offer) for job in mine))
         return Rental(
             id=name,
             node=name,
@@ -313,6 +318,7 @@ class _Tendering:
             offer=offer.id,
             lease=lease,
             reserved=worst,
+            brings=brings,
             taken=offer,
             jobs={job.id: job.spec.project for job in mine},
             moves=tuple(job.id for job in mine if jobs[job.id].state in RUNS),

@@ -40,6 +40,8 @@ def headline(event: e.OfJob | e.Noted, place: Placement | None) -> str | None:
 def _plain(event: e.OfJob) -> str | None:
     if isinstance(event, e.Waits) and event.reason.code is Code.SWITCHES:
         return "is to switch to on-demand"
+    if isinstance(event, e.Waits) and event.reason.code is Code.HOPS:
+        return "is to go on on another machine"
     return _PLAIN.get(type(event))
 
 
@@ -51,7 +53,7 @@ def _saved(event: e.CheckpointSaved) -> str:
 
 
 def _stops(event: e.StopWished, place: Placement | None) -> str:
-    alone = (Code.LEASE_ENDS, Code.BRINGS_HOME, Code.SWITCHES)
+    alone = (Code.LEASE_ENDS, Code.BRINGS_HOME, Code.SWITCHES, Code.HOPS)
     is_for_others = event.wish == "give-way" and event.reason.code not in alone
     what = "gives way" if is_for_others else "is asked to stop"
     return f"{what}{f' on {where(place)}' if place else ''}"
@@ -81,6 +83,7 @@ _OF_MACHINES: dict[Code, str] = {
     Code.TAKEN_AWAY: "has stopped as its machine is taken away, is queued again",
     Code.BRINGS_HOME: "has stopped to go on at home, is queued again",
     Code.SWITCHES: "has stopped to go on on on-demand, is queued again",
+    Code.HOPS: "has stopped to go on on its next machine, is queued again",
     Code.LEASE_ENDS: "has stopped before its lease ended, is queued again",
 }
 

@@ -146,7 +146,15 @@ _STOPPING: Mapping[Wish | None, str] = {
 
 
 _OF_MACHINES = frozenset(
-    {Code.TAKEN_AWAY, Code.MACHINE_GONE, Code.LEASE_ENDS, Code.SWITCHES, Code.RENTED, Code.JOINS}
+    {
+        Code.TAKEN_AWAY,
+        Code.MACHINE_GONE,
+        Code.LEASE_ENDS,
+        Code.SWITCHES,
+        Code.HOPS,
+        Code.RENTED,
+        Code.JOINS,
+    }
 )
 """What a job is told that was interrupted for its machine's sake, and not for another job."""
 

@@ -208,9 +208,9 @@ class SimulatedCloud:
         return [one.seen(now) for one in reversed(self._listed.values())]
 
     def extend(self, machine: str, stop_at: Instant) -> Instant | Literal["fixed"]:
-        """Move the cloud's own stop; that of a machine that is gone is fixed."""
+        """Move the cloud's own stop; that of a machine that is gone, or so offered, is fixed."""
         found = self._listed.get(machine)
-        if found is None or found.ended_at is not None:
+        if found is None or found.ended_at is not None or not found.shelf.offer.stop_moves:
             return "fixed"
         self.ask("move", lambda: _schedule(found, stop_at))
         return stop_at

@@ -9,6 +9,7 @@ from switching_world import (
     FIRM,
     HOUR,
     IS_READY,
+    LEASE,
     NOW,
     ON_ITS_WAY,
     ON_SPOT,
@@ -41,6 +42,10 @@ def stop(job: str = "j") -> p.AskToStop:
     return p.AskToStop(job=job, attempt=1, wish="give-way", reason=why)
 
 
+def hop() -> p.AskToStop:
+    return stop().model_copy(update={"reason": Reason(code=Code.HOPS, says="its lease ends")})
+
+
 def back() -> p.Return:
     why = Reason(code=Code.RETURNED, says="is given back")
     return p.Return(rental=IS_READY.but(state=RentalState.DRAINING), reason=why)
@@ -57,6 +62,11 @@ TIGHT = waits(NOW + 2 * HOUR + CHANGES - 10.0)
 LOST = LATE.but(state=JobState.RECOVERING)
 CALM = world(runs(NOW + 4 * HOUR), rentals=ON_SPOT)
 MOVES = world(LATE, rentals=(*ON_SPOT, IS_READY))
+FIXED = FIRM.but(id="fixed", stop_moves=False)
+SOON = LEASE.but(away_until=NOW + 240.0, stop_at=NOW + 360.0)
+ENDS = a_rental(offer=FIXED, lease=SOON, told=SOON)
+HOPS = LATE.but(spec=LATE.spec.but(deadline=None))
+HOPPING = world(HOPS, rentals=(ENDS, IS_READY))
 FAULTS: list[tuple[str, World, p.Plan]] = [
     ("last-safe-moment", world(LATE, rentals=ON_SPOT), a_plan()),
     ("last-safe-moment", world(LATE, rentals=ON_SPOT), a_plan(again=NOW + 1.0)),
@@ -82,6 +92,14 @@ FAULTS: list[tuple[str, World, p.Plan]] = [
      a_plan(rent())),
     ("moves-are-due", world(runs(NOW - 1.0), rentals=ON_SPOT), a_plan(rent())),
     ("moves-are-due", CALM, a_plan(rent(moves=("nobody",)))),
+    ("moves-are-due", world(HOPS, rentals=(ENDS.but(lease=LEASE),)), a_plan(rent())),
+    ("moved-to-hop", HOPPING, a_plan(hop(), back())),
+    ("moved-to-hop", world(HOPS, rentals=(ENDS, ON_ITS_WAY)), a_plan(hop())),
+    ("moved-to-hop", world(HOPS, rentals=(ENDS.but(lease=LEASE), IS_READY)), a_plan(hop())),
+    ("moved-to-hop", world(HOPS, rentals=(ENDS.but(taken=FIRM), IS_READY)), a_plan(hop())),
+    ("moved-to-hop", world(HOPS.but(wish=Wish.PAUSE), rentals=(ENDS, IS_READY)), a_plan(hop())),
+    ("moved-to-hop", world(HOPS.but(state=JobState.RECOVERING), rentals=(ENDS, IS_READY)),
+     a_plan(hop())),
 ]  # fmt: skip
 
 
@@ -96,6 +114,13 @@ def test_every_rule_has_five_planted_faults() -> None:
     rules = {rule.__name__.replace("_", "-") for rule in checker_deadlines.RULES}
     planted = [rule for rule, *_ in FAULTS]
     assert rules == set(planted) and min(planted.count(rule) for rule in rules) >= 5
+
+
+@pytest.mark.parametrize("made", [a_plan(hop()), a_plan(rent())])
+def test_who_hops_in_time_is_no_fault(made: p.Plan) -> None:
+    of = HOPPING if made.steps == (hop(),) else world(HOPS, rentals=(ENDS,))
+    found = [rule(made, of, RULES) for rule in checker_deadlines.RULES]
+    assert [fault for some in found for fault in some] == []
 
 
 @pytest.mark.parametrize(

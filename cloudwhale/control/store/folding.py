@@ -1,9 +1,12 @@
 """What events change: the only place where an event becomes state, for every store."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
+from cloudwhale.control.store.past import Family as Family
+from cloudwhale.control.store.past import Named as Named
+from cloudwhale.control.store.past import Past as Past
+from cloudwhale.control.store.past import Rows as Rows
 from cloudwhale.model import event as e
 from cloudwhale.model.budget import Budget
 from cloudwhale.model.job import HOLDS_A_PLACE, Job, JobState
@@ -12,73 +15,23 @@ from cloudwhale.model.rental import Rental, RentalState
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import Instant, MicroUsd, Seconds
 from cloudwhale.model.world import Account, Use
-from cloudwhale.planning import booting, cached, kept, ledger, lifecycle, occupying, payers, use
+from cloudwhale.planning import (
+    booting,
+    bringing,
+    cached,
+    kept,
+    ledger,
+    lifecycle,
+    occupying,
+    payers,
+    use,
+)
 from cloudwhale.spi.errors import IllegalTransition
-
-Family = tuple[str, str]
-"""Project and name."""
 
 RUN_TIMES_KEPT = 20  # a median of twenty is steady, and small enough to travel in every world
 
 K = TypeVar("K")
 V = TypeVar("V")
-
-
-@dataclass(slots=True)
-class Named:
-    """Things that will be asked for, so that they can be read in one go."""
-
-    jobs: set[str] = field(default_factory=set[str])
-    runs: set[str] = field(default_factory=set[str])
-    accounts: set[str] = field(default_factory=set[str])
-
-
-class Past(Protocol):
-    """Things that may have been let go of because nothing alive needed them."""
-
-    def fetch(self, named: Named) -> None:
-        """Read these ahead."""
-        ...
-
-    def job(self, job: str) -> Job | None:
-        """Return a job by id, None when there never was one."""
-        ...
-
-    def run(self, run: str) -> Run | None:
-        """Return a run by id."""
-        ...
-
-    def account(self, payer: str) -> Account | None:
-        """Return an account by payer."""
-        ...
-
-
-class Rows(Past, Protocol):
-    """Things as they were stored last; None for what was never stored."""
-
-    def node(self, node: str) -> Node | None:
-        """Return a node by id."""
-        ...
-
-    def rental(self, rental: str) -> Rental | None:
-        """Return a rental by id."""
-        ...
-
-    def position(self, node: str) -> int | None:
-        """Return up to which number a node's inbox was read."""
-        ...
-
-    def run_times(self, family: Family) -> tuple[Seconds, ...] | None:
-        """Return the newest run times of a family's completed jobs, newest last."""
-        ...
-
-    def use(self, project: str) -> Use | None:
-        """Return what a project's ended attempts have used."""
-        ...
-
-    def budget(self, project: str) -> Budget | None:
-        """Return what a project may spend in a month, as it was set last."""
-        ...
 
 
 class Changes(Generic[K, V]):
@@ -133,6 +86,8 @@ class Draft:
                 self._open(seq, event)
             case e.RentalChanged() | e.BootTold():
                 self._fold_rental(event)
+            case e.Brought():
+                self._bring(event)
             case e.BudgetSet() | e.RunBudgetSet():
                 self._bound(event)
             case e.Reserved() | e.Charged() | e.Released():
@@ -178,6 +133,8 @@ class Draft:
         if new is old:
             self._let_go(old, event)
             return
+        if new.checkpoint is not old.checkpoint:
+            new = self._saved(new)
         self.jobs.put(new.id, new)
         if old.state in HOLDS_A_PLACE and new.state not in HOLDS_A_PLACE:
             self._leave_place(old, new, event.at)
@@ -196,6 +153,19 @@ class Draft:
         if device_s > 0:
             project = ended.spec.project
             self.uses.put(project, use.after(self.uses.get(project), device_s, at))
+
+    def _saved(self, job: Job) -> Job:
+        place = job.placement
+        there = None if place is None else self.rentals.get(place.node)
+        return bringing.saved_there(job, there)
+
+    def _bring(self, event: e.Brought) -> None:
+        """A checkpoint lies where the job goes on; what that costs is paid with the machine."""
+        rental, job = self.rentals.get(event.rental), self.jobs.get(event.job)
+        if rental is not None and rental.state is not RentalState.RETURNED:
+            self.rentals.put(rental.id, bringing.brought(rental, event))
+        if job is not None and not job.ended:
+            self.jobs.put(job.id, bringing.saved_there(job, rental))
 
     def _leave_place(self, old: Job, new: Job, at: Instant) -> None:
         """Remember how long a job has held its place on a rented machine: so its cost is split."""
@@ -295,7 +265,7 @@ class Draft:
         new = lifecycle.moved(old, event.rental)
         # Who decides or reports what becomes of a machine may not know yet who has left it.
         if old is not None:
-            new = kept.still_kept(old, new.but(held_s=old.held_s))
+            new = kept.still_kept(old, new.but(held_s=old.held_s, egress=old.egress))
             new = booting.moved(old, new, event.at)
         self.rentals.put(new.id, new)
 

@@ -11,7 +11,7 @@ def subject(event: e.Event) -> str:
             return f"{payers.PREFIX}{event.budget.project}"
         case e.RunBudgetSet():
             return event.run
-        case e.OfJob():
+        case e.OfJob() | e.Brought():
             return event.job
         case e.RunOpened():
             return event.run.id

@@ -1,0 +1,72 @@
+"""What events are folded over: things as they were stored last."""
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from cloudwhale.model.budget import Budget
+from cloudwhale.model.job import Job
+from cloudwhale.model.node import Node
+from cloudwhale.model.rental import Rental
+from cloudwhale.model.run import Run
+from cloudwhale.model.units import Seconds
+from cloudwhale.model.world import Account, Use
+
+Family = tuple[str, str]
+"""Project and name."""
+
+
+@dataclass(slots=True)
+class Named:
+    """Things that will be asked for, so that they can be read in one go."""
+
+    jobs: set[str] = field(default_factory=set[str])
+    runs: set[str] = field(default_factory=set[str])
+    accounts: set[str] = field(default_factory=set[str])
+
+
+class Past(Protocol):
+    """Things that may have been let go of because nothing alive needed them."""
+
+    def fetch(self, named: Named) -> None:
+        """Read these ahead."""
+        ...
+
+    def job(self, job: str) -> Job | None:
+        """Return a job by id, None when there never was one."""
+        ...
+
+    def run(self, run: str) -> Run | None:
+        """Return a run by id."""
+        ...
+
+    def account(self, payer: str) -> Account | None:
+        """Return an account by payer."""
+        ...
+
+
+class Rows(Past, Protocol):
+    """Things as they were stored last; None for what was never stored."""
+
+    def node(self, node: str) -> Node | None:
+        """Return a node by id."""
+        ...
+
+    def rental(self, rental: str) -> Rental | None:
+        """Return a rental by id."""
+        ...
+
+    def position(self, node: str) -> int | None:
+        """Return up to which number a node's inbox was read."""
+        ...
+
+    def run_times(self, family: Family) -> tuple[Seconds, ...] | None:
+        """Return the newest run times of a family's completed jobs, newest last."""
+        ...
+
+    def use(self, project: str) -> Use | None:
+        """Return what a project's ended attempts have used."""
+        ...
+
+    def budget(self, project: str) -> Budget | None:
+        """Return what a project may spend in a month, as it was set last."""
+        ...
