@@ -6,6 +6,7 @@ transport is not safe for threads: each thread has one of its own.
 
 import json
 from collections.abc import Callable, Mapping
+from functools import cache, lru_cache
 from importlib import import_module
 from threading import Lock, local
 from typing import Any
@@ -51,8 +52,6 @@ class Clients:
         self._log_in = _default if credentials is None else credentials
         self._transport = _http if transport is None else transport
         self._who: tuple[Any, str] | None = None
-        self._resources: dict[tuple[str, ...], Any] = {}
-        """By service and its parts, as methods name them."""
         self._lock = Lock()
         self._own = local()
 
@@ -87,28 +86,10 @@ class Clients:
 
     def _request(self, service: str, method: str, words: Mapping[str, Any]) -> Any:
         known = {name: word for name, word in words.items() if name not in UNSAID}
-        request: Any = self._method(service, method)(**known)
+        request: Any = _method(self._endpoint, service, method)(**known)
         for name in UNSAID & words.keys():
             request.uri += f"&{name}={str(words[name]).lower()}"
         return request
-
-    def _method(self, service: str, method: str) -> Any:
-        """Return what makes requests; its parts are built from the description, which takes long.
-
-        The library builds all methods of a resource whenever it is named: a tenth of a second.
-        """
-        with self._lock:
-            *parts, verb = method.split(".")
-            names: tuple[str, ...] = (service,)
-            found = self._resources.get(names)
-            if found is None:
-                found = self._resources[names] = _described(service, self._endpoint)
-            for part in parts:
-                names = (*names, part)
-                if names not in self._resources:
-                    self._resources[names] = getattr(found, part)()
-                found = self._resources[names]
-            return getattr(found, verb)
 
     def _line(self, limit_s: Seconds) -> "_Line":
         """Return this thread's transport with a patience."""
@@ -146,19 +127,38 @@ def import_of(name: str) -> Any:
         raise Denied("google-api-python-client is not installed", INSTALL) from error
 
 
-def _described(name: str, endpoint: str) -> Any:
-    """Return the client of an API, made from the description that the library ships."""
-    discovery = import_of("googleapiclient.discovery")
-    shipped = import_of("googleapiclient.discovery_cache")
-    text = shipped.get_static_doc(name, VERSIONS[name])
-    if text is None:
-        raise Denied(f"this google-api-python-client does not know {name}", f"{INSTALL} --upgrade")
-    document: dict[str, Any] = json.loads(text)
-    options: dict[str, Any] = {}
+def _method(endpoint: str, service: str, method: str) -> Any:
+    """Return what makes requests of a method."""
+    *parts, verb = method.split(".")
+    return getattr(_resource(endpoint, (service, *parts)), verb)
+
+
+@lru_cache(maxsize=64)
+def _resource(endpoint: str, names: tuple[str, ...]) -> Any:
+    """Return a resource of an API, by service and parts, as methods name it.
+
+    The library builds all methods of one whenever it is named, which takes a tenth of a second.
+    What is built holds no connection: each call brings its own.
+    """
+    *before, last = names
+    if before:
+        return getattr(_resource(endpoint, tuple(before)), last)()
+    document, options = _document(last), dict[str, Any]()
     if endpoint:  # it replaces the whole address, the path of the API included
         options["api_endpoint"] = f"{endpoint}/{document['servicePath']}"
-    http = import_of("httplib2").Http()
-    return discovery.build_from_document(document, http=http, client_options=options)
+    return import_of("googleapiclient.discovery").build_from_document(
+        document, http=import_of("httplib2").Http(), client_options=options
+    )
+
+
+@cache
+def _document(name: str) -> dict[str, Any]:
+    """Return the description of an API that the library ships."""
+    text = import_of("googleapiclient.discovery_cache").get_static_doc(name, VERSIONS[name])
+    if text is None:
+        raise Denied(f"this google-api-python-client does not know {name}", f"{INSTALL} --upgrade")
+    found: dict[str, Any] = json.loads(text)
+    return found
 
 
 def _http(limit_s: Seconds) -> Any:
