@@ -172,6 +172,22 @@ def test_a_machine_that_shuts_down_stays_with_its_disk_until_it_is_deleted(box: 
     assert ended is not None and again is not None and again.ended_at == ended.ended_at
 
 
+def test_what_is_gone_says_since_when_its_disk_is(box: Gce) -> None:
+    box.made("cw-disk-1")
+    box.made("cw-disk-2")
+    box.compute.end("cw-disk-1")
+    box.wait(100.0)
+    ended = box.compute.instance("cw-disk-1")
+    assert ended is not None and ended.ended_at is not None and ended.deleted_at is None
+    for name in ("cw-disk-1", "cw-disk-2"):
+        box.ask("instances.delete", zone=ZONE, instance=name)
+    box.wait(1.0)
+    stopped, ran = box.compute.instance("cw-disk-1"), box.compute.instance("cw-disk-2")
+    assert stopped is not None and ran is not None
+    assert stopped.deleted_at is not None and stopped.deleted_at >= ended.ended_at + 100.0
+    assert ran.deleted_at == ran.ended_at, "it went with the machine"
+
+
 def test_a_machine_is_stopped_by_a_call_once(box: Gce) -> None:
     box.made("cw-stop", kind=PLAIN)
     box.ask("instances.stop", zone=ZONE, instance="cw-stop")

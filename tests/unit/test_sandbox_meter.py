@@ -84,7 +84,7 @@ def test_bills_of_earlier_boxes_are_kept(tmp_path: Path) -> None:
 def a_gcp_instance(**fields: object) -> Instance:
     given = {
         "launched_at": 1000.0, "tags": {"cloudwhale:node": "rent-9"}, "user_data": "",
-        "price_usd_h": MicroUsd(500_000), "provider": "gcp", **fields,
+        "price_usd_h": MicroUsd(500_000), "provider": "gcp", "state": "terminated", **fields,
     }  # fmt: skip
     return Instance("9", "g2-standard-4", "us-central1", "us-central1-a", "spot", **given)  # type: ignore[arg-type]
 

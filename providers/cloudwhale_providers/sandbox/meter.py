@@ -87,7 +87,7 @@ def line_of(one: Instance, now: Instant) -> Line:
     since, ended = floor(one.launched_at), None if one.ended_at is None else floor(one.ended_at)
     until = now if ended is None else ended
     disk_s = 0.0
-    if ended is not None and one.provider in STAY:
+    if ended is not None and one.provider in STAY and one.state == "terminated":
         disk_s = max(0.0, (now if one.deleted_at is None else one.deleted_at) - ended)
     return Line(
         one.id, one.tags.get(NODE, ""), one.type, one.zone, one.market, since, ended, price, extras,

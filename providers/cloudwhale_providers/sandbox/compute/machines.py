@@ -334,7 +334,10 @@ class Machines:
     def _forget(self, record: Record, at: Instant) -> None:
         if record.is_gone:
             return
+        has_stopped = "lastStopTimestamp" in record.times
         self._become(record, "TERMINATED")
+        # The disk of one that was deleted while it ran goes with it, and is not counted apart.
+        self.change(record, deleted_at=at if has_stopped else record.instance.ended_at)
         record.is_gone = True
         if self._by_name.get(record.key) is record:
             del self._by_name[record.key]
