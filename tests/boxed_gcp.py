@@ -1,7 +1,7 @@
 """The sandbox's Compute Engine in this process: over HTTP as a project would be, or without."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -24,7 +24,7 @@ from cloudwhale_providers.gcp.operations import Pause, for_real
 from cloudwhale_providers.sandbox.compute import Compute
 from cloudwhale_providers.sandbox.compute.discovery import api
 from cloudwhale_providers.sandbox.compute.places import MACHINE_ACCOUNT, PROJECT
-from cloudwhale_providers.sandbox.endpoint import Weather
+from cloudwhale_providers.sandbox.endpoint import Instance, Weather
 from cloudwhale_providers.sandbox.endpoint.messages import Asked
 
 MAILBOX = "gs://cloudwhale-sandbox-gcp/mailbox"
@@ -57,6 +57,59 @@ class Box:
         calls = None if self.clients is None else self.clients()
         return GcpProvider(grounds, calls, self.pause)
 
+    def standing(self) -> list[Instance]:
+        """Return the machines that have not ended."""
+        return [one for one in self.endpoint.instances() if one.ended_at is None]
+
+    def forget_stops(self) -> None:
+        """Let no machine say any more when it is deleted, nor be deleted then."""
+        for one in self.endpoint.services.machines:
+            one.runs_for_s = one.ends_at = None
+
+    def insert(
+        self, name: str, zone: str, labels: Mapping[str, str], items: Mapping[str, str]
+    ) -> None:
+        """Make a machine as somebody else would, past the provider."""
+        image = "projects/ubuntu-os-cloud/global/images/family/ubuntu-2404-lts-amd64"
+        body = {
+            "name": name,
+            "machineType": f"zones/{zone}/machineTypes/e2-standard-4",
+            "labels": dict(labels),
+            "metadata": {"items": [{"key": key, "value": items[key]} for key in items]},
+            "disks": [
+                {
+                    "boot": True,
+                    "autoDelete": True,
+                    "initializeParams": {"sourceImage": image, "labels": dict(labels)},
+                }
+            ],
+            "networkInterfaces": [{"network": "global/networks/default"}],
+        }
+        assert self.clients is not None
+        self.clients().call("compute", "instances.insert", project=PROJECT, zone=zone, body=body)
+
+
+@dataclass(frozen=True)
+class Word:
+    """A call that the cloud was asked."""
+
+    method: str
+    body: Mapping[str, Any]
+
+
+def boxed_words(box: Box) -> list[Word]:
+    """Return a list that fills with the calls that the cloud is asked from now on."""
+    words: list[Word] = []
+    services = box.endpoint.services
+    answer = services.answer
+
+    def noted(call: Any) -> Any:
+        words.append(Word(call.method.id, call.body))
+        return answer(call)
+
+    services.answer = noted  # type: ignore[method-assign]
+    return words
+
 
 @contextmanager
 def boxed(folder: Path, weather: Weather | None = None) -> Iterator[Box]:
@@ -81,6 +134,8 @@ def stepped(weather: Weather | None = None) -> Box:
     clock = SteppedClock(1_800_000_000.0)
     cloud = Compute(clock, weather, real=lambda for_s: 0.0, checked=True)
     cloud.mount(api("compute", "v1"))
+    for described, methods in cloud.project_apis.described():
+        cloud.mount(described, methods)
     clients = lambda: Clients("http://box", credentials=_anybody, transport=lambda s: Wire(cloud))  # noqa: E731
 
     def pause(for_s: Seconds) -> None:

@@ -175,11 +175,20 @@ class Addresses:
     def methods(self) -> Mapping[str, Does]:
         """Return what answers which method."""
         return {
+            "compute.addresses.get": self.get,
             "compute.addresses.list": self.list,
             "compute.addresses.aggregatedList": self.aggregate,
             "compute.addresses.insert": self.insert,
             "compute.addresses.delete": self.delete,
         }
+
+    def get(self, call: Call) -> Words:
+        """Return an address; raise Refused."""
+        region, name = call.path["region"], call.path["address"]
+        found = self._all.get((region, name))
+        if found is None:
+            raise not_found(f"projects/{PROJECT}/regions/{region}/addresses/{name}")
+        return found
 
     def list(self, call: Call) -> Words:
         """Return the addresses of a region."""
