@@ -42,6 +42,19 @@ def aggregated(call: Call, kind: str, plural: str, found: Mapping[str, Sequence[
     }
 
 
+def silence(told: Words, zones: Iterable[str]) -> None:
+    """Let a list by scope say of some zones that they have not answered."""
+    for zone in zones:
+        scope = f"zones/{zone}"
+        if scope in told["items"]:
+            says = f"Scope '{scope}' is unreachable."
+            data = [{"key": "scope", "value": scope}]
+            told["items"][scope] = {
+                "warning": {"code": "UNREACHABLE", "message": says, "data": data}
+            }
+            told.setdefault("unreachables", []).append(scope)
+
+
 def _head(call: Call, kind: str) -> Words:
     where = call.method.path.format_map(call.path)
     return {"kind": f"compute#{kind}", "id": where, "selfLink": link(where)}

@@ -11,6 +11,7 @@ from cloudwhale_providers.sandbox.compute.catalogue import catalogue
 from cloudwhale_providers.sandbox.compute.disks import Addresses, Disks
 from cloudwhale_providers.sandbox.compute.images import FAMILIES, Images
 from cloudwhale_providers.sandbox.compute.instances import Estate, Instances
+from cloudwhale_providers.sandbox.compute.lists import silence
 from cloudwhale_providers.sandbox.compute.machines import Machines
 from cloudwhale_providers.sandbox.compute.networks import Networks
 from cloudwhale_providers.sandbox.compute.operations import Failure
@@ -74,7 +75,10 @@ class Services:
             begun = self.machines.operations.replayed(call)
             if begun is not None:
                 return begun.words()
-        return do(call)
+        found = do(call)
+        if call.method.id.endswith(".aggregatedList"):
+            silence(found, self._weather.silent_zones)
+        return found
 
     def failed(self, call: Call, code: str) -> Words:
         """Return an operation that fails, because it is asked for; nothing else happens."""
@@ -98,6 +102,8 @@ class Services:
         self.permits.check(call)
         if "zone" in call.path and call.zone not in catalogue().zones:
             raise invalid("zone", call.zone, "Unknown zone.")
+        if call.zone in self._weather.silent_zones:
+            raise GoogleRefused("backendError", f"Zone '{call.zone}' is unreachable.")
         if call.path.get("region", "") not in ("", *catalogue().regions):
             raise invalid("region", call.path["region"], "Unknown region.")
 

@@ -186,6 +186,8 @@ class Weather:
     """APIs that the project has not enabled: `compute.googleapis.com`."""
     foreign_projects: frozenset[str] = frozenset()
     """Projects of others, which exist and refuse."""
+    silent_zones: frozenset[str] = frozenset()
+    """Zones of Compute Engine that answer nothing; what runs there runs on."""
     external_addresses: bool = True
     """Whether the organisation lets machines have external addresses."""
     preemption_notices: bool = True
