@@ -94,6 +94,19 @@ def test_a_machine_that_is_ended_leaves_no_process_and_no_disk(
     assert [path.name for path in home.iterdir()] == [CONSOLE]
 
 
+def test_a_machine_whose_power_button_is_pressed_leaves_by_itself(
+    tmp_path: Path, hypervisor: Hypervisor
+) -> None:
+    mailbox = tmp_path / "mailbox"
+    objects = open_objects(mailbox.as_uri())
+    hypervisor.start(a_guest(mailbox))
+    until(lambda: joined(objects, "rent-i-1"), "its agent joins")
+    hypervisor.soft_off("i-1")
+    until(lambda: list(hypervisor.exited()) == ["i-1"], "it shuts down")
+    hypervisor.soft_off("i-1")
+    hypervisor.soft_off("i-unknown")
+
+
 def is_alive(pid: int) -> bool:
     try:
         text = Path(f"/proc/{pid}/stat").read_text()

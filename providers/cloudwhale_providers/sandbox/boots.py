@@ -119,6 +119,13 @@ class Boots:
         """Return the last line that a machine's console has shown."""
         return last_line(self.home(machine))
 
+    def soft_off(self, machine: str) -> None:
+        """Tell a machine's first process to shut down; one that has no process is fine."""
+        pid = self._running[machine].pid if machine in self._running else None
+        for child in _children(pid) if pid is not None else ():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child, signal.SIGPWR)
+
     def end(self, machines: Iterable[str]) -> Sequence[int]:
         """End machines with all that runs there; return the processes that could not be ended."""
         ending = [self._running.pop(name) for name in list(machines) if name in self._running]

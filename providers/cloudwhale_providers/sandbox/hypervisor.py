@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -108,6 +109,10 @@ class Machines(Protocol):
         """Return the last line that a machine's console has shown."""
         ...
 
+    def soft_off(self, machine: str) -> None:
+        """Tell a machine to shut down, as a power button does; one that does not run is fine."""
+        ...
+
     def end(self, machines: Iterable[str]) -> Sequence[int]:
         """End machines with all that runs there; return the processes that could not be ended."""
         ...
@@ -172,6 +177,12 @@ class Hypervisor:
     def last_words(self, machine: str) -> str:
         """Return the last line that a machine's console has shown."""
         return last_line(self.home(machine)) or "its agent has left"
+
+    def soft_off(self, machine: str) -> None:
+        """Tell a machine's agent to leave, as its system would; one that has left is fine."""
+        found = self._running.get(machine)
+        if found is not None and found.pid is not None:
+            os.kill(found.pid, signal.SIGTERM)
 
     def end(self, machines: Iterable[str]) -> Sequence[int]:
         """End machines with all that runs there; return the processes that could not be ended.

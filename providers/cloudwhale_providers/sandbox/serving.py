@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
 
-from cloudwhale.model.units import Seconds
+from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.spi.clock import Clock
 from cloudwhale.spi.sandbox import Machines as Wish
 from cloudwhale_providers.sandbox import boots, containers, orphans, record
@@ -77,7 +77,9 @@ class Serving:
         self._heard: deque[tuple[str, Instance]] = deque()
         self._opened = opened(Ground(folder, script, self._clock, clock, last.ports, stack))
         self._clouds = self._opened.clouds
-        self._clouds.hear(self._has_started, _say_that_it_goes, self._has_ended)
+        self._clouds.hear(self._has_started, self._is_to_go, self._has_ended)
+        self._soft_offs: list[tuple[Instant, str]] = []
+        """When which machines are told to shut down, before they are taken."""
         metadata = MetadataService(self._clock.now, self._clock.real)
         stack.callback(metadata.close)
         self._urls = {name: one.url for name, one in self._clouds.listening.items()}
@@ -143,6 +145,7 @@ class Serving:
     def _turn(self) -> None:
         self._clouds.step(self._clock.now())
         changed = self._obey()
+        self._let_shut_down()
         for machine in self._hypervisor.exited():
             print(f"{machine} shuts down: {self._hypervisor.last_words(machine)}", file=sys.stderr)
             self._clouds.end(machine)  # it has shut down: `on_ended` ends what is left of it
@@ -162,6 +165,13 @@ class Serving:
                 if left:
                     print(f"{instance.id}: processes {left} cannot be ended", file=sys.stderr)
         return changed
+
+    def _let_shut_down(self) -> None:
+        """Tell machines whose time has come to shut down, as ACPI does: they may take a while."""
+        now = self._clock.now()
+        for machine in [machine for at, machine in self._soft_offs if at <= now]:
+            self._hypervisor.soft_off(machine)
+        self._soft_offs = [(at, machine) for at, machine in self._soft_offs if at > now]
 
     def _start(self, instance: Instance) -> None:
         try:
@@ -201,6 +211,11 @@ class Serving:
     def _has_started(self, instance: Instance) -> None:
         self._heard.append(("started", instance))
         self._clouds.stirred.set()
+
+    def _is_to_go(self, instance: Instance) -> None:
+        _say_that_it_goes(instance)
+        if instance.soft_off_at is not None:
+            self._soft_offs.append((instance.soft_off_at, instance.id))
 
     def _has_ended(self, instance: Instance) -> None:
         self._heard.append(("ended", instance))

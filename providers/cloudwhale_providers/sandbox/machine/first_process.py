@@ -23,6 +23,8 @@ done
 """Images that no registry has: whoever has the sandbox puts them into its folder."""
 ENDS_WITHIN_S = 1.0
 """What still runs then has no time left: its disk is about to be deleted."""
+LEAVES_WITHIN_S = 90.0
+"""How long systemd waits for what it has told to stop, when a power button asks for that."""
 NAMES = "CLOUDWHALE_BOX_NAMESERVERS"
 """Servers of names, for after cloud-init has looked for its own: it would wait for these."""
 STAGES = (("init", "--local"), ("init",), ("modules", "--mode=config"), ("modules", "--mode=final"))
@@ -53,6 +55,8 @@ for stage in {stages!r}:
 """
 """All four in one program, which is loaded once: each in a process of its own, as ever."""
 
+DUE = {signal.SIGALRM, signal.SIGTERM, signal.SIGINT}
+
 
 def main() -> int:
     """Be the first process until the machine powers off."""
@@ -61,7 +65,7 @@ def main() -> int:
     for end in (woken, waker):
         os.set_blocking(end, False)
     signal.set_wakeup_fd(waker)
-    for number in (signal.SIGCHLD, signal.SIGALRM, signal.SIGTERM, signal.SIGINT):
+    for number in (signal.SIGCHLD, signal.SIGALRM, signal.SIGTERM, signal.SIGINT, signal.SIGPWR):
         signal.signal(number, _wake)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     _start_docker()
@@ -71,8 +75,11 @@ def main() -> int:
         ready, _, _ = select.select([pipe, console, woken], [], [])
         if console in ready:
             os.write(1, os.read(console, 65_536))
-        if woken in ready and _is_due(os.read(woken, 1024)):
+        heard = set(os.read(woken, 1024)) if woken in ready else set()
+        if heard & DUE:
             return _off("its time is over")
+        if signal.SIGPWR in heard:
+            return _off("its power button was pressed", LEAVES_WITHIN_S)
         _collect()
         if pipe in ready:
             for line in os.read(pipe, 4096).decode(errors="replace").splitlines():
@@ -108,17 +115,13 @@ def _obey(line: str) -> bool:
     return False
 
 
-def _is_due(numbers: bytes) -> bool:
-    return bool({signal.SIGALRM, signal.SIGTERM, signal.SIGINT} & set(numbers))
-
-
-def _off(why: str) -> int:
+def _off(why: str, within_s: float = ENDS_WITHIN_S) -> int:
     """End all processes, with a moment for each, and so the machine."""
     _say(f"the machine powers off: {why}")
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     with contextlib.suppress(ProcessLookupError):
         os.kill(-1, signal.SIGTERM)
-    signal.setitimer(signal.ITIMER_REAL, ENDS_WITHIN_S)
+    signal.setitimer(signal.ITIMER_REAL, within_s)
     signal.signal(signal.SIGALRM, _too_late)
     with contextlib.suppress(ChildProcessError, TimeoutError):
         while True:
