@@ -1,7 +1,7 @@
 """The sandbox's Compute Engine in this process: over HTTP as a project would be, or without."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -112,7 +112,7 @@ def boxed_words(box: Box) -> list[Word]:
 
 
 @contextmanager
-def boxed(folder: Path, weather: Weather | None = None) -> Iterator[Box]:
+def boxed(folder: Path, weather: Weather | None = None) -> Generator[Box]:
     """Open a cloud and put the way to it into the environment, as a sandbox does."""
     clock = SystemClock()
     cloud = Compute(clock, weather, checked=True)
@@ -155,7 +155,8 @@ class Wire:
     ) -> tuple[Any, bytes]:
         parts = urlsplit(uri)
         target = f"{parts.path}?{parts.query}" if parts.query else parts.path
-        named = {str(name).lower(): str(value) for name, value in (headers or {}).items()}
+        said: Mapping[str, str] = headers or {}
+        named = {name.lower(): value for name, value in said.items()}
         named["authorization"] = f"Bearer {self._cloud.user_token()}"
         content = body.encode() if isinstance(body, str) else body or b""
         answer = self._answer(Asked(method, target, named, content))

@@ -1,26 +1,32 @@
 """GCP Compute Engine as a provider: machines by the second, in every zone that is meant."""
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from typing import Literal
 
 from cloudwhale.model.offer import Offer
-from cloudwhale.model.units import Instant
+from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.spi.errors import CloudwhaleError, Denied, TryAnother
 from cloudwhale.spi.provider import Amends, Check, Grounds, LaunchRequest, Leftover, Machine, Stop
 from cloudwhale_providers.gcp import names
 from cloudwhale_providers.gcp.account import Account
 from cloudwhale_providers.gcp.asking import Calls
+from cloudwhale_providers.gcp.checks import Checks
 from cloudwhale_providers.gcp.clients import Clients
 from cloudwhale_providers.gcp.images import Images
 from cloudwhale_providers.gcp.known import Known
 from cloudwhale_providers.gcp.launching import Aids, Launching
 from cloudwhale_providers.gcp.leftovers import Leftovers
 from cloudwhale_providers.gcp.listing import Listing, Seen
+from cloudwhale_providers.gcp.mending import Mends
 from cloudwhale_providers.gcp.offers import LiveOffers
 from cloudwhale_providers.gcp.operations import Pause, for_real
 from cloudwhale_providers.gcp.settings import read
 from cloudwhale_providers.gcp.stopping import Stopping
 from cloudwhale_providers.gcp.user_data import user_data
+
+DOCTOR_S: Seconds = 5.0
+"""Who does not answer a check by then is told of: a person waits for it."""
 
 
 class GcpProvider:
@@ -45,6 +51,9 @@ class GcpProvider:
         self._live = LiveOffers(self._account, grounds.listed, self._launching.learned)
         self._stopping = Stopping(self._account, self._listing, self._known, pause)
         self._sweep = Leftovers(self._account, self._live.usd_h)
+        self._mends = Mends(self._account, grounds.mailbox, pause)
+        hasty = calls or Clients(self._options.endpoint, answer_s=DOCTOR_S)
+        self._checks = Checks(replace(self._account, calls=hasty), grounds.mailbox, grounds.listed)
 
     @property
     def stops(self) -> frozenset[Stop]:
@@ -96,21 +105,11 @@ class GcpProvider:
 
     def check(self) -> Sequence[Check]:
         """Look at what launches need."""
-        return (self._answers(), *self._live.rows())
+        return (*self._checks.rows(), *self._live.rows())
 
     def amends(self, whose: Callable[[], str], allow: str = "") -> Amends:
-        """Look for what the project lacks."""
-        return Amends()
-
-    def _answers(self) -> Check:
-        """Return whether Compute Engine answers us."""
-        try:
-            found = [one for one in self._listing.all() if one.is_alive]
-        except CloudwhaleError as error:
-            remedy = error.remedy or "It is asked again by itself."
-            return Check(name="gcp machines", state="failed", says=error.says, remedy=remedy)
-        says = f"{self._account.project} has {len(found)} machines of ours"
-        return Check(name="gcp machines", state="ok", says=says)
+        """Look for what the project lacks: APIs, roles, account, bucket; see `mending`."""
+        return self._mends.amends(whose, allow)
 
     def _one(self, machine: str) -> Seen | None:
         """Return a machine of ours as it was listed; None for one that is not."""

@@ -1,7 +1,7 @@
 """One call of a method: what it names, what it says, and who makes it."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from cloudwhale.model.units import Instant
@@ -29,6 +29,8 @@ class Call:
     body: Mapping[str, Any]
     caller: Caller
     now: Instant
+    repeated: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    """All that each field of the address says; `query` has the last of each."""
 
     @property
     def zone(self) -> str:

@@ -17,6 +17,7 @@ from cloudwhale_providers.sandbox.compute.catalogue import catalogue
 from cloudwhale_providers.sandbox.compute.discovery import Api, Meant, api
 from cloudwhale_providers.sandbox.compute.machines import GUEST
 from cloudwhale_providers.sandbox.compute.permits import MayAsk
+from cloudwhale_providers.sandbox.compute.project_apis import ProjectApis
 from cloudwhale_providers.sandbox.compute.refused import GoogleRefused, as_json, written
 from cloudwhale_providers.sandbox.compute.schemas import Fault as Wrong
 from cloudwhale_providers.sandbox.compute.schemas import Schemas
@@ -63,6 +64,8 @@ class Compute:
         self._was_asked = False
         self._apis: list[Api] = []
         self._services = Services(self._weather, clock.now)
+        self.project_apis = ProjectApis(self._services)
+        """What the project has beside its machines."""
         self.outside: Callable[[], Instant] = clock.now
         """The time that clients sign their JWTs by: where a box has a pace, not that of the box."""
         self._tokens = oauth.Tokens(lambda: self.outside(), self._runs)
@@ -86,6 +89,8 @@ class Compute:
     def start(self) -> str:
         """Listen and return the URL; raise Denied without Google's client library, OSError."""
         self.mount(api("compute", "v1"))
+        for described, methods in self.project_apis.described():
+            self.mount(described, methods)
         catalogue()
         with ExitStack() as opened:
             self._server = Server(self._answer, self._port)
@@ -303,7 +308,8 @@ class Compute:
         ):
             for fault in faults:
                 raise _bad(fault)
-        return Call(method, meant.path, asked.query, body, caller, self._clock.now())
+        now = self._clock.now()
+        return Call(method, meant.path, asked.query, body, caller, now, asked.repeated)
 
     def _done(self, meant: Meant, call: Call) -> Answer:
         with self._services.turn:

@@ -19,7 +19,7 @@ UNSAID: Mapping[str, Schema] = {
     "returnPartialSuccess": {"type": "boolean", "location": "query"},
 }
 """What lists recommend in their descriptions, and the document of v1 has forgotten."""
-WORD = re.compile(r"\{\+?([A-Za-z_]+)\}")
+WORD = re.compile(r"\{\+?([A-Za-z0-9_]+)\}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,14 @@ class Asked:
         return dict(parse_qsl(self.target.partition("?")[2], keep_blank_values=True))
 
     @cached_property
+    def repeated(self) -> dict[str, tuple[str, ...]]:
+        """Return all that each field of the address says, in order."""
+        found: dict[str, tuple[str, ...]] = {}
+        for name, text in parse_qsl(self.target.partition("?")[2], keep_blank_values=True):
+            found[name] = (*found.get(name, ()), text)
+        return found
+
+    @cached_property
     def form(self) -> dict[str, str]:
         """Return the fields of a form, as EC2, IAM and STS are asked; empty for others."""
         if not self.headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
