@@ -109,8 +109,11 @@ def test_a_machine_with_a_notice_hears_of_its_end_two_minutes_and_a_half_before(
     assert box.status("cw-warned") == "RUNNING" and ("noticed", "cw-warned") in box.heard
     box.wait(120.0)
     assert box.status("cw-warned") == "STOPPING" and ("ended", "cw-warned") not in box.heard
+    assert box.events()[-1] == TAKEN
     box.wait(30.0)
-    assert ("ended", "cw-warned") in box.heard and TAKEN in box.events()
+    ended = box.compute.instance("cw-warned")
+    assert ended is not None and ended.ended_at == int(told_at + 120.0)  # it is charged no longer
+    assert ("ended", "cw-warned") in box.heard and box.events()[-1] == TAKEN
     box.wait(1.0)
     assert is_gone(box, "cw-warned")
 

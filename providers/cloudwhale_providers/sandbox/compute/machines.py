@@ -1,7 +1,8 @@
 """The machines of Compute Engine, and what becomes of them as time goes by.
 
-`Instance.launched_at` is the creation and `ended_at` when its processes ended, in whole seconds.
-Compute Engine charges from RUNNING on and not in STOPPING, so what the box counts is never less.
+`Instance.launched_at` is the creation and `ended_at` when STOPPING began, in whole seconds; whoever
+is preempted has its processes for up to 30 s more. Compute Engine charges from RUNNING on, so what
+the box counts is never less.
 A machine that has shut down by itself is TERMINATED: it is kept, with its disk, until somebody
 deletes it. Restarts of machines (automaticRestart) do not happen here.
 """
@@ -190,7 +191,7 @@ class Machines:
             one, noticed_at=at, soft_off_at=off_at, goes_at=off_at + SOFT_OFF_S
         )
         self.told.append(("noticed", record.instance))
-        self.plan(off_at, lambda at: self._soft_off(record))
+        self.plan(off_at, lambda at: self._soft_off(record, at))
         self.plan(off_at + SOFT_OFF_S, lambda at: self._take(record, at))
 
     def delete(self, record: Record, at: Instant) -> Instant:
@@ -259,12 +260,19 @@ class Machines:
         if is_there and self._strikes.strikes(rule, record.instance):
             self.interrupt(record, at, rule.notice_s)
 
-    def _soft_off(self, record: Record) -> None:
+    def _soft_off(self, record: Record, at: Instant) -> None:
+        """Tell a machine's system to shut down: from now on it costs nothing."""
         if record.instance.ended_at is None:
+            scope = f"zones/{record.instance.zone}"
+            self.operations.happened(PREEMPTED, scope, record.target, at)
+            self.change(record, soft_off_at=at)
             self._become(record, "STOPPING")
 
     def _take(self, record: Record, at: Instant) -> None:
-        self._happen(record, PREEMPTED, at, record.then)
+        one = record.instance
+        if one.ended_at is None and not record.is_gone:
+            self._close(record, at if one.soft_off_at is None else one.soft_off_at, PREEMPTED)
+            self._finish(record, at, record.then)
 
     def _announce(self, record: Record, event: Maintenance, at: Instant) -> None:
         one = record.instance
@@ -277,6 +285,7 @@ class Machines:
 
     def _maintain(self, record: Record, at: Instant) -> None:
         if record.instance.market == "spot":
+            self._soft_off(record, at)
             self._take(record, at)
         else:
             self._happen(record, MAINTENANCE, at, "STOP")
@@ -300,6 +309,10 @@ class Machines:
         self._close(record, at, what)
         scope = f"zones/{record.instance.zone}"
         self.operations.happened(what, scope, record.target, at)
+        self._finish(record, at, then)
+
+    def _finish(self, record: Record, at: Instant, then: Then) -> None:
+        """Let a machine whose processes have ended be gone, or stopped, after a while."""
         if then == "DELETE":
             self._become(record, "STOPPING")
             self.plan(at + self._weather.stopping_s, lambda at: self._forget(record, at))
