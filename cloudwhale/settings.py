@@ -41,7 +41,7 @@ _NOT_SETTINGS = frozenset(
 )  # fmt: skip
 """What cloudwhale itself says to jobs, which may call it in turn."""
 
-HOUSE_KEYS = frozenset({"through"})
+HOUSE_KEYS = frozenset({"mailbox", "through"})
 """Keys of a cloud's table that the house reads, and no provider."""
 
 _WANTED = {

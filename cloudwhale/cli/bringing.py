@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
 
-from cloudwhale.control.results import Brought, bring, draft_of
-from cloudwhale.mailbox.objects import Objects
+from cloudwhale.control.results import Brought, Stores, bring, draft_of
 from cloudwhale.model.job import Job, JobState
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.reporting.figures import counted, size
@@ -41,10 +40,10 @@ class _Coming:
     brought: Brought | None = None
     error: CloudwhaleError | None = None
 
-    def fetch(self, objects: Objects) -> None:
+    def fetch(self, stores: Stores) -> None:
         """Fetch them; what becomes of it is kept."""
         try:
-            self.brought = bring(objects, self.job, self.folder, told=self._told)
+            self.brought = bring(stores, self.job, self.folder, told=self._told)
         except CloudwhaleError as error:
             self.error = error
         finally:
@@ -57,9 +56,9 @@ class _Coming:
 class Bringing:
     """What is fetched for the jobs of a run, in a thread that nobody waits for who goes."""
 
-    def __init__(self, objects: Objects, folders: dict[str, Path], also: str = "") -> None:
+    def __init__(self, stores: Stores, folders: dict[str, Path], also: str = "") -> None:
         self._also = also
-        self._objects = objects
+        self._stores = stores
         self._folders = folders
         self._line: SimpleQueue[_Coming] = SimpleQueue()
         self._coming: list[_Coming] = []
@@ -78,7 +77,7 @@ class Bringing:
 
     def _work(self) -> None:
         while True:
-            self._line.get().fetch(self._objects)
+            self._line.get().fetch(self._stores)
 
     @property
     def is_busy(self) -> bool:

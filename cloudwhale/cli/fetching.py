@@ -20,7 +20,7 @@ def results(word: str, attempt: int | None, into: Path | None, as_json: bool) ->
         job = one_job(desk.store, word)
         folder = (into or _usual(desk, job)).absolute()
         with Thinking(f"fetching the results of {job.id}"):
-            brought = bring(desk.objects, job, folder, attempt)
+            brought = bring(desk.objects_of, job, folder, attempt)
         if brought is None:
             raise _nothing(job, attempt)
     if as_json:

@@ -95,7 +95,7 @@ def scene(desk: Desk, run: Run, now: Instant) -> Scene:
     rentals = {rental.id: rental for rental in store.rentals(run.id)}
     folders = folders_of(jobs.values(), Path.cwd() / RESULTS)
     also = " --sandbox" if desk.settings.sandbox else ""
-    bringing = Bringing(desk.objects, folders, also)
+    bringing = Bringing(desk.objects_of, folders, also)
     for job in jobs.values():
         bringing.ended(job)
     return Scene(run, jobs, world.version, Fleet(run.id, rentals, also), bringing)
@@ -253,7 +253,7 @@ class Follower:
                 self._open_reader(job)
 
     def _open_reader(self, job: Job) -> None:
-        tail = Tail(self._desk.objects, job.id, job.attempt)
+        tail = Tail(self._desk.objects_of(job.id, job.attempt), job.id, job.attempt)
         self._readers[job.id] = _Reader(job.attempt, tail, Lines())
 
     def _close_reader(self, job: Job) -> None:

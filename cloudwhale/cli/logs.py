@@ -22,13 +22,13 @@ def logs(word: str, attempt: int | None, follow: bool, as_json: bool) -> int:
         job = one_job(desk.store, word)
         number = _attempt(job, attempt, follow)
         if as_json:
-            data = Tail(desk.objects, job.id, number).rest()
+            data = _tail(desk, job, number).rest()
             lines = data.decode("utf-8", "replace").splitlines()
             emit({"id": job.id, "name": job.spec.name, "attempt": number, "lines": lines})
             return Exit.DONE
         if follow:
             return _follow(desk, job, number, attempt is None)
-        _write(Tail(desk.objects, job.id, number).rest())
+        _write(_tail(desk, job, number).rest())
     return Exit.DONE
 
 
@@ -47,8 +47,8 @@ def _attempt(job: Job, wanted: int | None, follow: bool) -> int:
 
 def _follow(desk: Desk, job: Job, number: int, on_to_the_next: bool) -> int:
     """Print until the job has ended; with `on_to_the_next` through all attempts to come."""
-    turn_s = look_every_s(desk.objects, TURN_S)
-    tail = Tail(desk.objects, job.id, number)
+    turn_s = look_every_s(desk.objects_of(job.id, number), TURN_S)
+    tail = _tail(desk, job, number)
     with Interrupts() as interrupts:
         while (signal := interrupts.pending) is None:
             job = _now(desk, job)
@@ -59,10 +59,15 @@ def _follow(desk: Desk, job: Job, number: int, on_to_the_next: bool) -> int:
                 if number:
                     say(f"-- attempt {number} ended; attempt {job.attempt} --", sys.stderr)
                 number = job.attempt
-                tail = Tail(desk.objects, job.id, number)
+                turn_s = look_every_s(desk.objects_of(job.id, number), TURN_S)
+                tail = _tail(desk, job, number)
             _write(tail.more())
             interrupts.wait(turn_s)
     return Exit.SIGNAL + signal
+
+
+def _tail(desk: Desk, job: Job, attempt: int) -> Tail:
+    return Tail(desk.objects_of(job.id, attempt), job.id, attempt)
 
 
 def _now(desk: Desk, job: Job) -> Job:

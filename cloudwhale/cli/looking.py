@@ -125,7 +125,7 @@ def nodes(as_json: bool) -> int:
     with desk_here() as desk:
         now = desk.clock.now()
         world = desk.store.world(now)
-        measured = looks(desk.objects, world.nodes.values(), now, world.rentals.values())
+        measured = looks(desk.mailboxes, world.nodes.values(), now, world.rentals.values())
         places = occupied(world, measured)
         needs_attention = attention(desk.store, now)
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from cloudwhale.control.doors import Doors
+from cloudwhale.control.mailboxes import Mailboxes
 from cloudwhale.mailbox.box import inbox_from
 from cloudwhale.mailbox.documents import REPORTS, Heartbeat
 from cloudwhale.mailbox.objects import Objects
@@ -17,22 +18,26 @@ TOO_OLD_S: Seconds = 60.0  # six heartbeats: what was used then says nothing of 
 
 
 def looks(
-    objects: Objects, nodes: Iterable[Node], now: Instant, rentals: Iterable[Rental] = ()
+    mailboxes: Mailboxes, nodes: Iterable[Node], now: Instant, rentals: Iterable[Rental] = ()
 ) -> dict[str, Look]:
     """Return what each node's agent measured last; a node that does not say is left out.
 
-    A mailbox that cannot be read now leaves all out: what is promised is known without it.
+    A mailbox that cannot be read now leaves out all who meet there: what is promised is known
+    without it.
     """
     found: dict[str, Look] = {}
+    silent: set[str] = set()
     doors = Doors()
     doors.know(rentals)
     for node in nodes:
-        if node.state not in (NodeState.READY, NodeState.DRAINING):
+        store = doors.lane(node.id, mailboxes)
+        if node.state not in (NodeState.READY, NodeState.DRAINING) or store in silent:
             continue
         try:
-            look = _newest(objects, doors.folder(node.id))
+            look = _newest(doors.store(node.id, mailboxes), doors.folder(node.id))
         except CloudwhaleError:
-            return found
+            silent.add(store)
+            continue
         if look is not None and now - look.at <= TOO_OLD_S:
             found[node.id] = look
     return found

@@ -173,7 +173,9 @@ class Trial:
 
     def ended(self, watched: Watched, rule: CheckpointRule) -> Act:
         """Watch an attempt's end out and return what was seen of it."""
-        stored = Tail(self.desk.objects, watched.job, watched.number).rest()
+        stored = Tail(
+            self.desk.objects_of(watched.job, watched.number), watched.job, watched.number
+        ).rest()
         watched.log.end(stored, self.desk.clock.now())
         watched.saves.look()
         watched.saves.look()  # an entry counts when two looks find it the same

@@ -1,12 +1,12 @@
 """Whether machines that are rented could meet their controller, as the settings stand."""
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlparse
 
 from cloudwhale import plugins
-from cloudwhale.control.desk import mailbox_url, providers
+from cloudwhale.control.desk import mailbox_url, own_mailboxes, providers
 from cloudwhale.settings import Settings, provider_of
 from cloudwhale.spi.errors import SettingsError
 
@@ -22,16 +22,24 @@ def must_reach(settings: Settings) -> None:
     if not settings.clouds:
         return
     _must_be_provided(settings.clouds)
-    url = mailbox_url(settings)
-    scheme = urlparse(url).scheme
-    if scheme in ("file", "memory"):
-        clouds = ", ".join(sorted(settings.clouds))
-        raise SettingsError(
-            f"machines are to be rented ({clouds}), and they cannot reach the mailbox {url}: it "
-            f"is on this host",
-            "Set `mailbox` to a bucket, like s3://my-bucket/cloudwhale, or remove [clouds].",
-        )
+    for url, clouds in _meetings(settings).items():
+        if urlparse(url).scheme in ("file", "memory"):
+            names = ", ".join(sorted(clouds))
+            raise SettingsError(
+                f"machines are to be rented ({names}), and they cannot reach the mailbox {url}: "
+                f"it is on this host",
+                "Set `mailbox` to a bucket, like s3://my-bucket/cloudwhale, or give each cloud one "
+                "of its own, or remove [clouds].",
+            )
     providers(settings)  # each says what is wrong with its own table
+
+
+def _meetings(settings: Settings) -> Mapping[str, Sequence[str]]:
+    """Return the URLs of mailboxes, and the clouds whose machines meet us in each."""
+    own, found = own_mailboxes(settings), dict[str, list[str]]()
+    for name in settings.clouds:
+        found.setdefault(own.get(name, mailbox_url(settings)), []).append(name)
+    return found
 
 
 def _must_be_provided(clouds: Mapping[str, Mapping[str, Any]]) -> None:

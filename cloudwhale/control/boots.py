@@ -8,9 +8,9 @@ from pydantic import ValidationError
 
 from cloudwhale.control.effects import Effect, Key
 from cloudwhale.control.inboxes import Cadence
+from cloudwhale.control.mailboxes import Mailboxes
 from cloudwhale.mailbox.box import Box, boot_of, folder_of
 from cloudwhale.mailbox.documents import BootTold
-from cloudwhale.mailbox.objects import Objects
 from cloudwhale.model import event as e
 from cloudwhale.model.rental import Rental
 from cloudwhale.model.units import Instant, Seconds
@@ -43,8 +43,8 @@ class Boots:
     A machine writes its documents one after the other, so what is missing is not there yet.
     """
 
-    def __init__(self, objects: Objects, cadence: Cadence = PACE) -> None:
-        self._objects = objects
+    def __init__(self, mailboxes: Mailboxes, cadence: Cadence = PACE) -> None:
+        self._mailboxes = mailboxes
         self._cadence = cadence
         self._asked_at: dict[str, Instant] = {}
         self._empty_at: dict[str, Instant] = {}
@@ -79,10 +79,16 @@ class Boots:
 
     def _look(self, rental: Rental, now: Instant) -> Effect:
         folder = folder_of(rental.node or rental.id, rental.door)
-        box, first = boot_of(self._objects, folder), rental.boot.read + 1
-        return Effect(
-            Key(FOLLOW, rental.id), lambda: Tidings(rental.id, first, _from(box, first), now)
+        provider, first = (
+            "" if rental.taken is None else rental.taken.provider,
+            rental.boot.read + 1,
         )
+
+        def look() -> Tidings:
+            box = boot_of(self._mailboxes.of(provider), folder)
+            return Tidings(rental.id, first, _from(box, first), now)
+
+        return Effect(Key(FOLLOW, rental.id), look, lane=self._mailboxes.name_of(provider))
 
     # -- what came back ----------------------------------------------------------------------
 

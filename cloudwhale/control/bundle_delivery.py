@@ -4,6 +4,7 @@ from collections.abc import Callable
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol
 
+from cloudwhale.control.mailboxes import Mailboxes
 from cloudwhale.mailbox.box import BUNDLES
 from cloudwhale.mailbox.objects import Objects, Unreadable
 from cloudwhale.model.units import Seconds
@@ -19,13 +20,39 @@ OLD_S: Seconds = 30 * 86400.0
 class Delivers(Protocol):
     """Whoever sees to it that machines find an archive in the mailbox."""
 
-    def delivered(self) -> "Bundle":
-        """Return it once it lies there; raise Denied or Unreachable. Safe for threads."""
+    def delivered(self, provider: str) -> "Bundle":
+        """Return it once a provider's machines can fetch it; raise Denied or Unreachable.
+
+        Safe for threads.
+        """
         ...
 
 
+class Deliveries:
+    """Delivers into the store of each provider; one that hangs holds up no launch elsewhere."""
+
+    def __init__(self, mailboxes: Mailboxes, make: Callable[[], "Bundle"]) -> None:
+        self._mailboxes = mailboxes
+        self._make = make
+        self._by_store: dict[str, Delivery] = {}
+        self._turn, self._making = Lock(), Lock()
+
+    def delivered(self, provider: str) -> "Bundle":
+        """See Delivers."""
+        name = self._mailboxes.name_of(provider)
+        with self._turn:
+            if name not in self._by_store:
+                self._by_store[name] = Delivery(self._mailboxes.of(provider), self._made)
+            delivery = self._by_store[name]
+        return delivery.delivered()
+
+    def _made(self) -> "Bundle":
+        with self._making:  # who comes second finds what the first has made
+            return self._make()
+
+
 class Delivery:
-    """Makes the archive when the first machine needs it, and looks before each launch."""
+    """Makes the archive when one store's first machine needs it, and looks before each launch."""
 
     def __init__(self, objects: Objects, make: Callable[[], "Bundle"]) -> None:
         self._objects = objects
@@ -34,7 +61,10 @@ class Delivery:
         self._turn = Lock()
 
     def delivered(self) -> "Bundle":
-        """See Delivers; several launches at once wait for one that uploads it."""
+        """Return it once it lies there; several launches at once wait for one that uploads it.
+
+        Raise Denied or Unreachable.
+        """
         with self._turn:
             if self._made is None:
                 self._made = self._make()

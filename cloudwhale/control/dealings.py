@@ -51,7 +51,7 @@ class Dealings:
         """Rentals whose machine may have been made: nobody has heard what came of a launch."""
         self._has_begun = False
         self._came: list[Leftovers] = []
-        self._boxes: frozenset[str] = frozenset()
+        self._boxes: list[Boxes] = []
         self._offers.circuits.remember(story(boots.SUBJECT))
 
     # -- what comes back -----------------------------------------------------------------------
@@ -72,7 +72,7 @@ class Dealings:
             case Leftovers() as found:
                 self._came.append(found)
             case Boxes() as boxes:
-                self._boxes = boxes.folders
+                self._boxes.append(boxes)
             case Removed() as removed:
                 return (self._sweeping.removed(removed, now),)
             case _ if result.error is not None:
@@ -191,11 +191,13 @@ class Dealings:
         came, self._came = self._came, []
         for found in came:
             effects += self._sweeping.removals(found, rentals, now)
-        boxes, self._boxes = self._boxes, frozenset()
+        boxes, self._boxes = self._boxes, []
         known = {*world.rentals, *world.nodes}
-        left = [folder for folder in sorted(boxes) if node_in(folder) not in known]
-        gone = [folder for folder in left if self.was_rented(node_in(folder))]
-        return [*effects, *(self._sweeping.tidied(folder) for folder in gone)]
+        for box in boxes:
+            left = [folder for folder in sorted(box.folders) if node_in(folder) not in known]
+            gone = [folder for folder in left if self.was_rented(node_in(folder))]
+            effects += [self._sweeping.tidied(folder, box.store) for folder in gone]
+        return effects
 
     def was_rented(self, name: str) -> bool:
         """Say whether a name is of a machine that was rented, and is given back and paid for."""

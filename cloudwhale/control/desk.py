@@ -3,23 +3,26 @@
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from types import TracebackType
 from typing import Self
 
 from cloudwhale import plugins
 from cloudwhale.clock import SystemClock
+from cloudwhale.control.attempt_stores import AttemptStores
 from cloudwhale.control.guarded import guarded
+from cloudwhale.control.mailboxes import Mailboxes
 from cloudwhale.control.store import open_store
 from cloudwhale.control.store.opening import database_url
 from cloudwhale.host import Counted, HostOptions, as_arguments, facts
-from cloudwhale.mailbox.objects import StoreObjects, open_objects
+from cloudwhale.mailbox.objects import Objects, StoreObjects, open_objects
 from cloudwhale.model.offer import Offer
 from cloudwhale.model.units import Instant
 from cloudwhale.planning.planner import Policies
 from cloudwhale.planning.rules import Patience, Rules
 from cloudwhale.settings import Settings, own_table, provider_of
 from cloudwhale.spi.clock import Clock
+from cloudwhale.spi.errors import SettingsError
 from cloudwhale.spi.provider import Grounds, Provider
 from cloudwhale.spi.renting import Rent
 from cloudwhale.spi.store import Store
@@ -33,6 +36,16 @@ class Desk:
     clock: SystemClock
     store: Store
     objects: StoreObjects
+    """The main mailbox."""
+
+    @cached_property
+    def mailboxes(self) -> Mailboxes:
+        """Return all mailboxes, those of clouds included."""
+        return Mailboxes(self.objects, mailboxes_of(self.settings))
+
+    def objects_of(self, job: str, attempt: int) -> Objects:
+        """Return the store in which the log and the outputs of an attempt lie."""
+        return AttemptStores(self.store, self.mailboxes).of(job, attempt)
 
     @cached_property
     def key(self) -> bytes:
@@ -65,8 +78,32 @@ def open_desk(settings: Settings, *, may_migrate: bool = False) -> Desk:
 
 
 def mailbox_url(settings: Settings) -> str:
-    """Return the URL of the store that controller and agents of this installation meet in."""
+    """Return the URL of the main store that controller and agents of this installation meet in."""
     return settings.mailbox or (settings.home / "mailbox").as_uri()
+
+
+def own_mailboxes(settings: Settings) -> Mapping[str, str]:
+    """Return the URLs of the stores that clouds have for themselves, by the clouds' names.
+
+    Raise SettingsError for what is no URL.
+    """
+    found: dict[str, str] = {}
+    for name, table in settings.clouds.items():
+        url = table.get("mailbox", "")
+        if not isinstance(url, str):
+            raise SettingsError(
+                f"[clouds.{name}]: mailbox is {url!r}, and is the URL of an object store",
+                'Write `mailbox = "s3://bucket/folder"`, or leave it out: its machines then meet '
+                "us in the main one.",
+            )
+        if url and url != mailbox_url(settings):
+            found[name] = url
+    return found
+
+
+def mailboxes_of(settings: Settings) -> Mapping[str, Callable[[], Objects]]:
+    """Return what opens those stores."""
+    return {name: partial(open_objects, url) for name, url in own_mailboxes(settings).items()}
 
 
 def node_name(settings: Settings) -> str:
@@ -107,7 +144,7 @@ def _cloud(name: str, settings: Settings, installation: str) -> Provider:
 
     table = settings.clouds[name]
     make: Callable[[Grounds], Provider] = plugins.load(plugins.PROVIDERS, provider_of(name, table))
-    clock, mailbox = SystemClock(), mailbox_url(settings)
+    clock, mailbox = SystemClock(), own_mailboxes(settings).get(name) or mailbox_url(settings)
     return make(Grounds(name, installation, own_table(table), listed, clock, mailbox))
 
 

@@ -1,8 +1,14 @@
-"""Which folder of the mailbox is a node's: that behind its rental's door, or that of its name."""
+"""Where the mailbox of a node is: in which store, and in which folder of it.
+
+The store is that of its machine's provider; the folder that behind its rental's door, or that of
+its name.
+"""
 
 from collections.abc import Iterable
 
+from cloudwhale.control.mailboxes import Mailboxes
 from cloudwhale.mailbox.box import folder_of
+from cloudwhale.mailbox.objects import Objects
 from cloudwhale.model.rental import Rental
 
 
@@ -15,11 +21,26 @@ class Doors:
 
     def __init__(self) -> None:
         self._doors: dict[str, str] = {}
+        self._providers: dict[str, str] = {}
 
     def know(self, rentals: Iterable[Rental]) -> None:
         """Take what rentals say now."""
-        self._doors = {one.node: one.door for one in rentals if one.node is not None and one.door}
+        mine = [one for one in rentals if one.node is not None]
+        self._doors = {one.node or "": one.door for one in mine if one.door}
+        self._providers = {one.node or "": one.taken.provider for one in mine if one.taken}
 
     def folder(self, node: str) -> str:
         """Return what a node's folders are called."""
         return folder_of(node, self._doors.get(node, ""))
+
+    def provider(self, node: str) -> str:
+        """Return whose machine a node is; empty: ours, or nobody's that is rented now."""
+        return self._providers.get(node, "")
+
+    def store(self, node: str, mailboxes: Mailboxes) -> Objects:
+        """Return the store that a node meets us in."""
+        return mailboxes.of(self.provider(node))
+
+    def lane(self, node: str, mailboxes: Mailboxes) -> str:
+        """Return what that store is called: what is done there holds up no other one."""
+        return mailboxes.name_of(self.provider(node))

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.spi.errors import CloudwhaleError
 
-THREADS = 8  # for the store and for looks
+THREADS = 8  # for a store, and for looks
 CLOUD_THREADS = 8  # launches take up to 20 s each; eight at a time keep a burst of machines moving
 FIRST_RETRY_S: Seconds = 0.5
 LONGEST_RETRY_S: Seconds = 30.0
@@ -33,6 +33,8 @@ class Effect:
     do: Callable[[], object]
     is_slow: bool = False
     """Whether it may take minutes, as a call to a cloud that hangs does: nothing else waits."""
+    lane: str = ""
+    """Whose answer it waits for, where that may hang: a store, a provider. Others do not wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +101,7 @@ class ThreadedEffects:
 
     def __init__(self, ring: Callable[[], None]) -> None:
         self._ring = ring
-        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="effect")
-        self._slow = ThreadPoolExecutor(CLOUD_THREADS, thread_name_prefix="cloud")
+        self._pools: dict[tuple[bool, str], ThreadPoolExecutor] = {}
         self._ended: SimpleQueue[tuple[Key, Future[object]]] = SimpleQueue()
         self._under_way: set[Key] = set()
         self._retries = _Retries()
@@ -110,9 +111,17 @@ class ThreadedEffects:
         if effect.key in self._under_way or self._retries.blocks(effect.key, now):
             return False
         self._under_way.add(effect.key)
-        future = (self._slow if effect.is_slow else self._pool).submit(effect.do)
+        future = self._pool(effect).submit(effect.do)
         future.add_done_callback(lambda ended: self._end(effect.key, ended))
         return True
+
+    def _pool(self, effect: Effect) -> ThreadPoolExecutor:
+        """Return the threads of a lane: what hangs there takes none of another's."""
+        lane = (effect.is_slow, effect.lane)
+        if lane not in self._pools:
+            count, name = (CLOUD_THREADS, "cloud") if effect.is_slow else (THREADS, "effect")
+            self._pools[lane] = ThreadPoolExecutor(count, thread_name_prefix=name)
+        return self._pools[lane]
 
     def _end(self, key: Key, future: Future[object]) -> None:
         self._ended.put((key, future))
@@ -144,8 +153,8 @@ class ThreadedEffects:
 
     def close(self) -> None:
         """See Effects."""
-        self._slow.shutdown(wait=True)
-        self._pool.shutdown(wait=True)
+        for pool in self._pools.values():
+            pool.shutdown(wait=True)
 
 
 class InlineEffects:

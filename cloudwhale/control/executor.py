@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from cloudwhale.control.doors import Doors
 from cloudwhale.control.effects import Effect, Effects, Key
 from cloudwhale.control.hiring import TELL, Hiring, LeaseTold, Where
+from cloudwhale.control.mailboxes import Mailboxes
 from cloudwhale.control.orders import (
     gang_seat,
     introduce_order,
@@ -20,7 +21,6 @@ from cloudwhale.control.reports import Stray
 from cloudwhale.control.secrets import seal_for, unseal
 from cloudwhale.mailbox.box import orders_to
 from cloudwhale.mailbox.documents import Order
-from cloudwhale.mailbox.objects import Objects
 from cloudwhale.model import plan as p
 from cloudwhale.model.job import Job
 from cloudwhale.model.node import Node
@@ -53,17 +53,17 @@ class Executor:
     def __init__(
         self,
         store: Store,
-        objects: Objects,
+        mailboxes: Mailboxes,
         providers: Mapping[str, Provider],
         key: Callable[[], bytes],
         where: Where,
     ) -> None:
         self._store = store
-        self._objects = objects
+        self._mailboxes = mailboxes
         self._providers = providers
         self._key = key
         self._where = where
-        self._hiring = Hiring(providers, objects, where)
+        self._hiring = Hiring(providers, mailboxes, where)
         self.doors = Doors()
         self._last_order: dict[str, int] = {}
 
@@ -139,10 +139,15 @@ class Executor:
     def _forget(self, step: p.ForgetSaves) -> Effect:
         """Return the removal of checkpoints, manifest first; what stays is only wasted room."""
 
-        def forget() -> None:
+        def forget_in(store: str) -> None:
+            objects = self._mailboxes.of(store)
             for manifest in step.manifests:
-                self._objects.delete([manifest])
-                self._objects.delete(self._objects.keys(manifest.rpartition("/")[0]))
+                objects.delete([manifest])
+                objects.delete(objects.keys(manifest.rpartition("/")[0]))
+
+        def forget() -> None:
+            for store in self._mailboxes.names:  # they may have been copied
+                forget_in(store)
 
         return Effect(Key(FORGET, step.manifests[-1], step.attempt), forget)
 
@@ -163,7 +168,7 @@ class Executor:
             posted.do()
             return LeaseTold(rental.lease)
 
-        return Effect(posted.key, tell)
+        return Effect(posted.key, tell, lane=posted.lane)
 
     def starts(self, node: Node) -> bool:
         """Say whether we can start a node's agent again when it has gone."""
@@ -208,9 +213,10 @@ class Executor:
             ) from error
 
     def _post(self, key: Key, node: str, order: Callable[[], Order]) -> Effect:
-        box = orders_to(self._objects, self.doors.folder(node))
+        folder, provider = self.doors.folder(node), self.doors.provider(node)
 
         def post() -> Posted:
+            box = orders_to(self._mailboxes.of(provider), folder)
             body = order().model_dump_json().encode()
             after = self._last_order.get(node)
             number = box.post(body, box.newest() if after is None else after)
@@ -219,7 +225,7 @@ class Executor:
                 box.forget(number - KEEP_ORDERS, number - KEEP_ORDERS)
             return Posted(node, number)
 
-        return Effect(key, post)
+        return Effect(key, post, lane=self._mailboxes.name_of(provider))
 
     def _wake(self, node: Node, epoch: int) -> Effect | None:
         if not self.starts(node):
@@ -228,7 +234,7 @@ class Executor:
             request_id=f"wake-{node.id}-{epoch}",
             node=node.id,
             offer=None,
-            mailbox=self._where.mailbox,
+            mailbox=self._where.mailbox_of(node.provider),
             home=self._where.home,
         )
         return Effect(Key("wake", node.id), lambda: self._providers[node.provider].launch(request))

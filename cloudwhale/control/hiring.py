@@ -1,12 +1,12 @@
 """What is done to rented machines: launch, extend, terminate, sweep what they leave behind."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from cloudwhale.control.effects import Effect, Key
+from cloudwhale.control.mailboxes import Mailboxes
 from cloudwhale.mailbox.box import folder_of, forget_node
-from cloudwhale.mailbox.objects import Objects
 from cloudwhale.model.job import Job
 from cloudwhale.model.rental import Lease, Rental
 from cloudwhale.model.units import GiB, Instant
@@ -31,6 +31,14 @@ class Where:
     """None: the time of each round, which is as good where nothing takes time."""
     archive: "Delivers | None" = None
     """Puts the agent's archive into the mailbox; None: no machine there boots from an image."""
+    others: Mapping[str, str] = field(default_factory=dict[str, str])
+    """By cloud, the URL of the mailbox that its machines have for themselves."""
+    prove_ours: Callable[[str], object] = str
+    """Called before a launch with its provider: raises when another installation has its store."""
+
+    def mailbox_of(self, provider: str) -> str:
+        """Return the URL of the store in which a provider's machines meet us."""
+        return self.others.get(provider, self.mailbox)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +80,11 @@ class Swept:
 class Hiring:
     """Makes the effects on rented machines; each may be repeated."""
 
-    def __init__(self, providers: Mapping[str, Provider], objects: Objects, where: Where) -> None:
+    def __init__(
+        self, providers: Mapping[str, Provider], mailboxes: Mailboxes, where: Where
+    ) -> None:
         self._providers = providers
-        self._objects = objects
+        self._mailboxes = mailboxes
         self._where = where
 
     def launch(self, rental: Rental, jobs: Mapping[str, Job]) -> Effect | None:
@@ -85,12 +95,13 @@ class Hiring:
         provider = self._provider(rental)
         if provider is None or rental.node is None:
             return None
+        name = _provider_of(rental)
         project, disk_gib = _asked(rental, jobs)
         request = LaunchRequest(
             request_id=rental.id,
             node=rental.node,
             offer=rental.taken,
-            mailbox=self._where.mailbox,
+            mailbox=self._where.mailbox_of(name),
             home=self._where.home,
             stop_at=rental.lease.stop_at,
             project=project,
@@ -100,16 +111,17 @@ class Hiring:
         )
 
         def launch() -> Launched:
-            return Launched(provider.launch(self._equipped(request)))
+            self._where.prove_ours(name)
+            return Launched(provider.launch(self._equipped(request, name)))
 
-        return Effect(Key(LAUNCH, rental.id), launch, is_slow=True)
+        return Effect(Key(LAUNCH, rental.id), launch, is_slow=True, lane=name)
 
-    def _equipped(self, request: LaunchRequest) -> LaunchRequest:
+    def _equipped(self, request: LaunchRequest, provider: str) -> LaunchRequest:
         """Return a launch with the archive that its machine boots from, once it can be fetched."""
         archive = self._where.archive
         if archive is None:
             return request
-        bundle = archive.delivered()
+        bundle = archive.delivered(provider)
         return request.but(bundle=bundle.key, pythons=bundle.pythons)
 
     def extend(self, rental: Rental) -> Effect | None:
@@ -122,7 +134,8 @@ class Hiring:
         def extend() -> Extended:
             return Extended(lease.number, provider.extend(rental.machine, lease.stop_at))
 
-        return Effect(Key(EXTEND, rental.id, lease.number), extend, is_slow=True)
+        lane = _provider_of(rental)
+        return Effect(Key(EXTEND, rental.id, lease.number), extend, is_slow=True, lane=lane)
 
     def terminate(self, rental: Rental) -> Effect | None:
         """Return the end of a machine; what the provider says of it then comes back.
@@ -141,14 +154,14 @@ class Hiring:
                 provider.terminate(rental.machine)
             return Ended(listed)
 
-        return Effect(Key(TERMINATE, rental.id), terminate, is_slow=True)
+        return Effect(Key(TERMINATE, rental.id), terminate, is_slow=True, lane=_provider_of(rental))
 
     def sweep(self, rental: Rental) -> Effect | None:
         """Return the removal of what is left of a machine that is no more.
 
         That is its schedule, if it ended by itself, and what lies in the mailbox for it.
         """
-        node, provider = rental.node, self._provider(rental)
+        node, provider, name = rental.node, self._provider(rental), _provider_of(rental)
         if node is None:
             return None
 
@@ -157,14 +170,18 @@ class Hiring:
                 provider.terminate(rental.machine)
             # Before it was launched it had no door.
             for folder in {node, folder_of(node, rental.door)}:
-                forget_node(self._objects, folder)
+                forget_node(self._mailboxes.of(name), folder)
             return Swept()
 
-        return Effect(Key(SWEEP, rental.id), sweep, is_slow=True)
+        return Effect(Key(SWEEP, rental.id), sweep, is_slow=True, lane=name)
 
     def _provider(self, rental: Rental) -> Provider | None:
         """Return who has the machine; None when the settings do not name it any more."""
-        return None if rental.taken is None else self._providers.get(rental.taken.provider)
+        return self._providers.get(_provider_of(rental))
+
+
+def _provider_of(rental: Rental) -> str:
+    return "" if rental.taken is None else rental.taken.provider
 
 
 def _asked(rental: Rental, jobs: Mapping[str, Job]) -> tuple[str, GiB]:

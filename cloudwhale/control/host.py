@@ -5,7 +5,7 @@ import subprocess
 import sys
 import threading
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -192,11 +192,13 @@ class ControllerHost:
 
 
 def _watch(desk: desks.Desk, bell: Bell) -> None:
-    folder = desk.objects.folder
-    if folder is not None:
-        world, doors = desk.store.world(desk.clock.now()), Doors()
-        doors.know(world.rentals.values())
-        for node in world.nodes:
+    if desk.objects.folder is None and desk.mailboxes.is_one:
+        return
+    world, doors = desk.store.world(desk.clock.now()), Doors()
+    doors.know(world.rentals.values())
+    for node in world.nodes:
+        folder = doors.store(node, desk.mailboxes).folder
+        if folder is not None:
             bell.watch(folder / INBOX / doors.folder(node))
 
 
@@ -211,23 +213,27 @@ def _controller(
     settings, now = desk.settings, desk.clock.now()
     epoch = desk.store.new_epoch(desks.node_name(settings), now)
     leave_out_this_host(desk)
-    where = Where(desks.mailbox_url(settings), str(settings.home), desk.clock, _archive(desk))
-    over_http = None if desk.objects.folder is not None else at_speed(OVER_HTTP, lasted(1.0))
+    where = Where(
+        desks.mailbox_url(settings), str(settings.home), desk.clock, _archive(desk),
+        desks.own_mailboxes(settings), _prove_ours(desk),
+    )  # fmt: skip
+    is_near = desk.objects.folder is not None and desk.mailboxes.is_one
+    over_http = None if is_near else at_speed(OVER_HTTP, lasted(1.0))
     pace = Pace(
         inboxes=over_http,
         boots=at_speed(BOOTS_OVER_HTTP, lasted(1.0)),
         list_every_s=max(LIST_EVERY_S, lasted(1.0)),
         list_again_s=max(LIST_AGAIN_S, lasted(0.5)),
     )
-    watcher = Watcher(desk.objects, found, desk.store.read_to(), settings.clock_skew_s, pace)
+    watcher = Watcher(desk.mailboxes, found, desk.store.read_to(), settings.clock_skew_s, pace)
     watcher.offers.limit_to(limits_of(settings), accept_no_stop=settings.accept_no_stop)
     parts = Parts(
         store=desk.store,
         watcher=watcher,
-        executor=Executor(desk.store, desk.objects, found, lambda: desk.key, where),
+        executor=Executor(desk.store, desk.mailboxes, found, lambda: desk.key, where),
         effects=effects,
         timeline=Timeline(desk.clock, not_before=_newest_at(desk.store)),
-        sweeping=Sweeping(found, desk.objects),
+        sweeping=Sweeping(found, desk.mailboxes),
     )
     chosen = Chosen(
         desks.policies(settings, desk.clock), settings.order, settings.score, settings.seed,
@@ -242,11 +248,23 @@ def _installation(desk: desks.Desk) -> str:
     return installation(desk)
 
 
+def _prove_ours(desk: desks.Desk) -> Callable[[str], object]:
+    """Return what proves, before a launch, that a cloud's own mailbox is this installation's.
+
+    Not at the start: a store that does not answer then keeps nobody from the others.
+    """
+    if desk.mailboxes.is_one:
+        return str
+    from cloudwhale.control.installation import Proofs
+
+    return Proofs(desk).prove
+
+
 def _archive(desk: desks.Desk) -> "Delivers | None":
     """Return who gives machines their agent; None where they are processes of this host."""
     if not desk.settings.clouds:
         return None
-    from cloudwhale.control.bundle_delivery import Delivery
+    from cloudwhale.control.bundle_delivery import Deliveries
     from cloudwhale.control.surrounding import boots
 
     if not boots(desk.settings):
@@ -257,7 +275,7 @@ def _archive(desk: desks.Desk) -> "Delivers | None":
 
         return made(say=log.info)
 
-    return Delivery(desk.objects, make)
+    return Deliveries(desk.mailboxes, make)
 
 
 def _newest_at(store: Store) -> Instant:

@@ -19,6 +19,9 @@ from cloudwhale.spi.errors import CloudwhaleError
 MARK = ".cloudwhale.json"
 """Lies in a folder of results and says whose they are."""
 
+Stores: TypeAlias = Callable[[str, int], Objects]
+"""Returns the store in which an attempt of a job has left something."""
+
 Told: TypeAlias = Callable[[int], None]
 """Told how many bytes there are, before the first is fetched."""
 
@@ -56,14 +59,14 @@ def _quiet(of: int) -> None:
 
 
 def bring(
-    objects: Objects, job: Job, folder: Path, attempt: int | None = None, told: Told = _quiet
+    stores: Stores, job: Job, folder: Path, attempt: int | None = None, told: Told = _quiet
 ) -> Brought | None:
     """Fetch what a job's newest attempt that left something has left; None: none has.
 
     What lies in the folder already is moved aside, never written over; the same results are not
     fetched again. Raise NotWhole, StoreUnusable.
     """
-    found = _newest(objects, job.id, [attempt] if attempt else range(job.attempt, 0, -1))
+    found = _newest(stores, job.id, [attempt] if attempt else range(job.attempt, 0, -1))
     if found is None:
         return None
     files = [file for file in found.files if not stat.S_ISLNK(file.mode)]
@@ -79,7 +82,7 @@ def bring(
     try:
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir(parents=True)
-        _fetch_all(objects, files, draft, _strip(job, files))
+        _fetch_all(stores(job.id, found.attempt), files, draft, _strip(job, files))
         (draft / MARK).write_text(mark.model_dump_json())
         moved = _aside(folder)
         draft.rename(folder)
@@ -93,9 +96,9 @@ def bring(
     return replace(brought, moved=moved)
 
 
-def _newest(objects: Objects, job: str, attempts: Iterable[int]) -> Manifest | None:
+def _newest(stores: Stores, job: str, attempts: Iterable[int]) -> Manifest | None:
     for attempt in attempts:
-        body = objects.get(f"{outputs_prefix(job, attempt)}/manifest.json")
+        body = stores(job, attempt).get(f"{outputs_prefix(job, attempt)}/manifest.json")
         if body is not None:
             try:
                 return Manifest.model_validate_json(body)

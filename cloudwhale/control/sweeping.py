@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from cloudwhale.clock import iso
 from cloudwhale.control.effects import Effect, Key
+from cloudwhale.control.mailboxes import MAIN, Mailboxes
 from cloudwhale.mailbox.box import NODE_FOLDERS, forget_node
-from cloudwhale.mailbox.objects import Objects
 from cloudwhale.model import event as e
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.rental import Rental
@@ -28,9 +28,11 @@ class Leftovers:
 
 @dataclass(frozen=True, slots=True)
 class Boxes:
-    """Folders of nodes in the mailbox, as they are called."""
+    """Folders of nodes in a mailbox, as they are called."""
 
     folders: frozenset[str]
+    store: str = ""
+    """What the mailbox is called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +45,9 @@ class Removed:
 class Sweeping:
     """Looks every five minutes, and once after the start; removes what is ours and old enough."""
 
-    def __init__(self, providers: Mapping[str, Provider], objects: Objects) -> None:
+    def __init__(self, providers: Mapping[str, Provider], mailboxes: Mailboxes) -> None:
         self._providers = providers
-        self._objects = objects
+        self._mailboxes = mailboxes
         self._searched_at: Instant | None = None
         self._seen_at: dict[tuple[str, str], Instant] = {}
         """Since when each leftover is known here, whose provider does not say how old it is."""
@@ -58,13 +60,13 @@ class Sweeping:
         live = live_nodes(rentals)
         renting = [name for name, one in sorted(self._providers.items()) if one.stops is not None]
         searches = [self._search(name, live) for name in renting]
-        return [*searches, Effect(Key(TIDY, "mailbox"), self._boxes)] if searches else []
+        return [*searches, *map(self._looked_through, self._mailboxes.names)] if searches else []
 
     def _search(self, name: str, live: frozenset[str]) -> Effect:
         def search() -> Leftovers:
             return Leftovers(name, tuple(self._providers[name].leftovers(live)))
 
-        return Effect(Key(SEARCH, name), search, is_slow=True)
+        return Effect(Key(SEARCH, name), search, is_slow=True, lane=name)
 
     def removals(self, came: Leftovers, rentals: Iterable[Rental], now: Instant) -> list[Effect]:
         """Return the removals of what is ours, old enough, and of no rental that is open now."""
@@ -85,14 +87,21 @@ class Sweeping:
         reason = Reason(code=Code.LEFTOVER_REMOVED, says=f"{described(value.leftover)}: removed")
         return e.Noted(at=now, subject=value.leftover.node or "controller", reason=reason)
 
-    def _boxes(self) -> Boxes:
-        names = (name for folder in NODE_FOLDERS for name in self._objects.folders(folder))
-        return Boxes(frozenset(names))
+    def _looked_through(self, store: str) -> Effect:
+        def look() -> Boxes:
+            objects = self._mailboxes.of(store)
+            names = (name for folder in NODE_FOLDERS for name in objects.folders(folder))
+            return Boxes(frozenset(names), store)
 
-    def tidied(self, folder: str) -> Effect:
+        return Effect(Key(TIDY, store or "mailbox"), look, lane=store)
+
+    def tidied(self, folder: str, store: str = MAIN) -> Effect:
         """Return the removal of what lies in the mailbox of a machine that is no more."""
 
-        return Effect(Key(TIDY, folder), lambda: forget_node(self._objects, folder))
+        def tidy() -> None:
+            forget_node(self._mailboxes.of(store), folder)
+
+        return Effect(Key(TIDY, folder), tidy, lane=store)
 
 
 def live_nodes(rentals: Iterable[Rental]) -> frozenset[str]:
@@ -118,7 +127,7 @@ def removal(provider: Provider, name: str, leftover: Leftover) -> Effect:
         provider.remove(leftover)
         return Removed(leftover)
 
-    return Effect(Key(REMOVE, f"{name}/{leftover.id}"), remove, is_slow=True)
+    return Effect(Key(REMOVE, f"{name}/{leftover.id}"), remove, is_slow=True, lane=name)
 
 
 def described(leftover: Leftover) -> str:

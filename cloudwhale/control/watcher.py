@@ -12,12 +12,12 @@ from cloudwhale.control.clocks import Clocks
 from cloudwhale.control.doors import Doors
 from cloudwhale.control.effects import Effect, Key
 from cloudwhale.control.inboxes import Cadence, Inboxes
+from cloudwhale.control.mailboxes import MAIN, Mailboxes
 from cloudwhale.control.missing import Missing
 from cloudwhale.control.offers import ASK_EVERY_S, Offers
 from cloudwhale.control.recounted import recounted
 from cloudwhale.control.reports import Reading
 from cloudwhale.mailbox.box import Box, inbox_from
-from cloudwhale.mailbox.objects import Objects
 from cloudwhale.model import event as e
 from cloudwhale.model.node import Measured, Node, NodeState
 from cloudwhale.model.units import Instant, Seconds
@@ -28,6 +28,7 @@ READ_EVERY_S: Seconds = 1.0  # where no folder notification wakes us
 LOOK_EVERY_S: Seconds = 1.0  # whether the agents that we start ourselves are alive
 LIST_EVERY_S: Seconds = 10.0  # a cloud's list of machines: a request per region, and its throttle
 LIST_AGAIN_S: Seconds = 2.0  # while one is on its way back: it is paid for once it is gone
+HANGS_S: Seconds = 10.0  # a store that answers at all does so within seconds
 READ_AT_ONCE = 200  # documents read in one go, so that a backlog does not hold up a tick
 KEEP_READ = 500  # read documents kept for a person who looks for what happened
 NOTE_READ_AFTER_S: Seconds = 300.0  # how long reading only heartbeats goes unrecorded
@@ -84,18 +85,18 @@ class Watcher:
 
     def __init__(
         self,
-        objects: Objects,
+        mailboxes: Mailboxes,
         providers: Mapping[str, Provider],
         read_to: Mapping[str, int],
         skew_s: Seconds = 30.0,
         pace: Pace = Pace(),
     ) -> None:
-        self._objects = objects
+        self._mailboxes = mailboxes
         self._pace = pace
         self.offers = Offers(providers, pace.ask_every_s)
         self.doors = Doors()
-        self.boots = Boots(objects, pace.boots)
-        self._arrivals = Arrivals(objects, pace.find_every_s)
+        self.boots = Boots(mailboxes, pace.boots)
+        self._arrivals = Arrivals(mailboxes.main, pace.find_every_s)
         self._missing = Missing()
         self._clocks = Clocks(skew_s)
         self._providers = providers
@@ -113,6 +114,7 @@ class Watcher:
         self._inboxes = Inboxes(pace.inboxes or Cadence(pace.read_every_s))
         self._unseen = {Key("look", name) for name in providers}
         """Looks that nothing may be judged before."""
+        self._unseen_since: Instant | None = None
         self._empty_at: dict[str, Instant] = {}
         """When each inbox was last asked for what it did not have."""
         self._gone_at: dict[str, Instant] = {}
@@ -135,6 +137,7 @@ class Watcher:
         """Count every silence from now, and read every inbox first: it was we who were away."""
         self._heard_at = dict.fromkeys(self._heard_at, now)
         self._unseen |= {Key("read", node) for node in nodes}
+        self._unseen_since = now
         self._inboxes.read_soon()
 
     def look_soon(self) -> None:
@@ -170,6 +173,7 @@ class Watcher:
         `rung`: the nodes whose inboxes have changed, where that can be told. `awaited`: those that
         will soon say something, known or not.
         """
+        self._give_up_waiting(now)
         nodes = list(nodes)
         known = [node.id for node in nodes]
         effects = self._reads([*known, *sorted(set(awaited) - set(known))], now, rung, awaited)
@@ -183,6 +187,21 @@ class Watcher:
                 effects.append(self._look(name))
         return effects + self.offers.looks(now)
 
+    def _give_up_waiting(self, now: Instant) -> None:
+        """Wait no longer for a cloud's store that hangs: who meets us elsewhere is seen to.
+
+        Nothing is judged of those that meet us there: their silence does not count, see
+        `sightings`.
+        """
+        since = self._unseen_since
+        if self._mailboxes.is_one or since is None or now - since < HANGS_S:
+            return
+        self._unseen_since = None
+        self._unseen = {key for key in self._unseen if key.verb != "read" or not self._far(key)}
+
+    def _far(self, key: Key) -> bool:
+        return self.doors.lane(key.subject, self._mailboxes) != MAIN
+
     def _reads(
         self,
         names: list[str],
@@ -191,13 +210,15 @@ class Watcher:
         awaited: Collection[str],
     ) -> list[Effect]:
         """Return the reads of inboxes that are due."""
-        if self._inboxes.begin(names, awaited, now) or rung is True:
+        if self._inboxes.begin(names, awaited, now) or (rung is True and self._mailboxes.is_one):
             self._inboxes.all_read(now)
             self._arrivals.let_go({*names, *self._alive}, self._heard_at, now)
             return [self._read(name, now) for name in names + self._arrivals.followed]
         some = {*self._inboxes.due(now), *filter(self._has_more_to_say, self._gone_at)}
         if not isinstance(rung, bool):
             some |= set(rung)
+        elif rung:  # a folder has: not the stores of clouds, each look into which is a request
+            some |= {name for name in names if self.doors.lane(name, self._mailboxes) == MAIN}
         return [self._read(name, now) for name in sorted(some)]
 
     def next_look_at(self) -> Instant | None:
@@ -217,12 +238,13 @@ class Watcher:
         return at is None or now - at >= every_s
 
     def _read(self, node: str, now: Instant) -> Effect:
-        box = inbox_from(self._objects, self.doors.folder(node))
+        folder, provider = self.doors.folder(node), self.doors.provider(node)
         first = self._read_to.get(node, 0) + 1
         may_pass = self._missing.may_pass(node, first, now)
         must_look = self._missing.must_look(node, self._heard_at.get(node, now), now)
 
         def read() -> Mail:
+            box = inbox_from(self._mailboxes.of(provider), folder)
             later = None
             bodies = _from(box, first)
             if not bodies and (may_pass or must_look):
@@ -235,13 +257,13 @@ class Watcher:
                 box.forget(max(1, last - 2 * KEEP_READ), last - KEEP_READ)
             return Mail(node, last, bodies, now, later)
 
-        return Effect(Key("read", node), read)
+        return Effect(Key("read", node), read, lane=self._mailboxes.name_of(provider))
 
     def _look(self, provider: str) -> Effect:
         def look() -> Machines:
             return Machines(provider, tuple(self._providers[provider].machines()))
 
-        return Effect(Key("look", provider), look)
+        return Effect(Key("look", provider), look, lane=f"list of {provider}")
 
     # -- what came back ----------------------------------------------------------------------
 

@@ -1,12 +1,14 @@
 """Raises controllers over a scenery that outlives them: the same parts as in production."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 
 from cloudwhale.control.controller import Chosen, Controller, Parts
 from cloudwhale.control.effects import Effects, InlineEffects
 from cloudwhale.control.executor import Executor
 from cloudwhale.control.hiring import Where
+from cloudwhale.control.mailboxes import Mailboxes
 from cloudwhale.control.sweeping import Sweeping
 from cloudwhale.control.timeline import Timeline
 from cloudwhale.control.watcher import Pace, Watcher
@@ -28,6 +30,13 @@ class Ground:
     objects: Objects
     providers: Mapping[str, Provider]
     pace: Pace = Pace()
+    others: Mapping[str, Objects] = field(default_factory=dict[str, Objects])
+    """By cloud, the mailbox that its machines have for themselves."""
+
+    @property
+    def mailboxes(self) -> Mailboxes:
+        """Return all mailboxes."""
+        return Mailboxes(self.objects, {name: partial(_this, o) for name, o in self.others.items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +49,23 @@ class Raised:
 
 def raised(ground: Ground, store: Store, chosen: Chosen, effects: Effects | None = None) -> Raised:
     """Begin a controller's life: the next epoch, everything read from the store."""
-    providers = ground.providers
-    watcher = Watcher(ground.objects, providers, store.read_to(), SKEW_S, ground.pace)
+    providers, mailboxes = ground.providers, ground.mailboxes
+    watcher = Watcher(mailboxes, providers, store.read_to(), SKEW_S, ground.pace)
     where = Where("memory://", "/")
     parts = Parts(
         store=store,
         watcher=watcher,
-        executor=Executor(store, ground.objects, providers, lambda: NO_KEY, where),
+        executor=Executor(store, mailboxes, providers, lambda: NO_KEY, where),
         effects=effects or InlineEffects(),
         timeline=Timeline(ground.clock, not_before=_newest_at(store)),
-        sweeping=Sweeping(providers, ground.objects),
+        sweeping=Sweeping(providers, mailboxes),
     )
     epoch = store.new_epoch("stage", ground.clock.now())
     return Raised(Controller(parts, chosen, epoch), watcher)
+
+
+def _this(objects: Objects) -> Objects:
+    return objects
 
 
 def _newest_at(store: Store) -> Instant:

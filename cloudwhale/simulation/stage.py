@@ -30,6 +30,8 @@ class Scenery:
     chosen: Chosen
     clouds: Mapping[str, SimulatedCloud] = field(default_factory=dict[str, SimulatedCloud])
     """Where machines can be rented, by the provider's name."""
+    others: Mapping[str, Objects] = field(default_factory=dict[str, Objects])
+    """The mailboxes that some of them have for themselves."""
 
 
 class Stage:
@@ -53,7 +55,7 @@ class Stage:
         s = self.scenery
         hosts = SimulatedHosts(s.machines, lambda: self.machine_time)
         providers: dict[str, Provider] = {"local": hosts, **s.clouds}
-        ground = Ground(s.clock, s.objects, providers)
+        ground = Ground(s.clock, s.objects, providers, others=s.others)
         self.controller = raised(ground, store or s.store, s.chosen, effects).controller
 
     def step(self) -> None:

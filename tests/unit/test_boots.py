@@ -11,6 +11,7 @@ from keeping_world import kept as kept_in
 
 from cloudwhale.control.boots import NAME_MOST, PACE, READ_MOST, SAYS_MOST, Boots, Tidings
 from cloudwhale.control.inboxes import Cadence
+from cloudwhale.control.mailboxes import Mailboxes
 from cloudwhale.mailbox.box import boot_of
 from cloudwhale.mailbox.documents import BootTold
 from cloudwhale.mailbox.objects import StoreObjects, open_objects
@@ -31,7 +32,7 @@ class Ears:
 
     def __init__(self, *rentals: Rental, cadence: Cadence = PACE) -> None:
         self.objects: StoreObjects = open_objects("memory:///")
-        self.boots = Boots(self.objects, cadence)
+        self.boots = Boots(Mailboxes(self.objects), cadence)
         self.rentals = {one.id: one for one in rentals or (BOOTING,)}
         self.node = NODE
 
@@ -91,7 +92,7 @@ def test_a_reader_that_starts_again_goes_on_where_the_store_is() -> None:
     ears = Ears()
     ears.say(doc("watchdog", "begun"), doc("watchdog", "done"))
     ears.heard(2.0)
-    ears.boots = Boots(ears.objects)
+    ears.boots = Boots(Mailboxes(ears.objects))
     ears.say(doc("bundle", "begun"))
     assert states(ears.heard(2.5)) == ["3 bundle begun"]
 

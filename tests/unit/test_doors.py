@@ -9,6 +9,7 @@ from cloudwhale.control.boots import Boots, Tidings
 from cloudwhale.control.doors import Doors
 from cloudwhale.control.hired import Hired
 from cloudwhale.control.hiring import Hiring, Launched, Where
+from cloudwhale.control.mailboxes import Mailboxes
 from cloudwhale.control.reports import Reading
 from cloudwhale.control.watcher import Mail, Watcher
 from cloudwhale.mailbox.box import boot_of, folder_of, forget_node, inbox_from, node_in, orders_to
@@ -43,7 +44,7 @@ def said(objects: Objects, folder: str) -> None:
 
 def read(objects: Objects, *rentals: Rental) -> list[str]:
     """Return whose documents a controller reads that knows of some rentals."""
-    watcher = Watcher(objects, {}, {})
+    watcher = Watcher(Mailboxes(objects), {}, {})
     watcher.doors.know(rentals)
     found: list[str] = []
     for look in watcher.looks([a_node("gpu"), NODE], 5.0, rung=True):
@@ -127,7 +128,7 @@ def test_a_boot_is_read_behind_the_door(objects: Objects) -> None:
     told = BootTold(at=2.0, phase="docker", state="begun").model_dump_json().encode()
     boot_of(objects, folder_of(NAME, DOOR)).post(told, 0)
     world = a_world([], [NODE], rentals={NAME: BOOTING})
-    (look,) = Boots(objects).looks(world, 5.0)
+    (look,) = Boots(Mailboxes(objects)).looks(world, 5.0)
     came = look.do()
     assert isinstance(came, Tidings) and came.bodies == (told,)
 
@@ -137,7 +138,7 @@ def test_of_a_machine_that_is_back_nothing_is_left_behind_its_door_or_before_it(
 ) -> None:
     for folder in (NAME, folder_of(NAME, DOOR), folder_of("rent-2", "AROA:i-2")):
         orders_to(objects, folder).post(b"{}", 0)
-    sweep = Hiring({}, objects, Where("m", "/")).sweep(BOOTING)
+    sweep = Hiring({}, Mailboxes(objects), Where("m", "/")).sweep(BOOTING)
     assert sweep is not None
     sweep.do()
     assert objects.folders("orders") == [folder_of("rent-2", "AROA:i-2")]

@@ -128,7 +128,7 @@ def test_folders_and_files_are_stored_and_brought_back(
     from makers import a_job
 
     job = a_job("job", outputs=("results/", "log.txt"), attempt=1)
-    brought = bring(objects, job, tmp_path / "home")
+    brought = bring(lambda job, attempt: objects, job, tmp_path / "home")
     assert brought is not None and brought.files == 3
     assert (tmp_path / "home/results/a/b.bin").read_bytes() == b"x" * 5000
 

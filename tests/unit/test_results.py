@@ -10,11 +10,16 @@ from makers import a_job
 from cloudwhale.cli.bringing import Bringing, brought_words, folders_of
 from cloudwhale.clock import SystemClock
 from cloudwhale.clock import wait as pause
-from cloudwhale.control.results import MARK, NotWhole, bring
+from cloudwhale.control.results import MARK, NotWhole, Stores, bring
 from cloudwhale.mailbox.box import outputs_prefix
 from cloudwhale.mailbox.documents import Manifest, ManifestFile
 from cloudwhale.mailbox.objects import Objects, open_objects
 from cloudwhale.model.job import Job, JobState
+
+
+def in_(objects: Objects) -> Stores:
+    """Return what finds all attempts in one store."""
+    return lambda job, attempt: objects
 
 
 def a_done_job(
@@ -57,7 +62,7 @@ def store() -> Objects:
 def test_all_files_come_with_their_folders(store: Objects, tmp_path: Path) -> None:
     job = a_done_job()
     leave(store, job, 1, a=b"one", deep__b=b"two")
-    brought = bring(store, job, tmp_path / "results" / "fit")
+    brought = bring(in_(store), job, tmp_path / "results" / "fit")
     assert brought is not None and (brought.files, brought.size_bytes) == (2, 6)
     assert (tmp_path / "results/fit/a").read_bytes() == b"one"
     assert (tmp_path / "results/fit/deep/b").read_bytes() == b"two"
@@ -66,7 +71,7 @@ def test_all_files_come_with_their_folders(store: Objects, tmp_path: Path) -> No
 def test_where_several_places_are_named_each_keeps_its_path(store: Objects, tmp_path: Path) -> None:
     job = a_done_job(outputs=("results/", "log.txt"))
     leave(store, job, 1, a=b"one")
-    bring(store, job, tmp_path / "fit")
+    bring(in_(store), job, tmp_path / "fit")
     assert (tmp_path / "fit/results/a").read_bytes() == b"one"
 
 
@@ -74,23 +79,23 @@ def test_the_newest_attempt_that_has_left_something_counts(store: Objects, tmp_p
     job = a_done_job(attempt=3)
     leave(store, job, 1, a=b"old")
     leave(store, job, 2, a=b"new")
-    brought = bring(store, job, tmp_path / "fit")
+    brought = bring(in_(store), job, tmp_path / "fit")
     assert brought is not None and brought.attempt == 2
-    older = bring(store, job, tmp_path / "first", attempt=1)
+    older = bring(in_(store), job, tmp_path / "first", attempt=1)
     assert older is not None and (tmp_path / "first/a").read_bytes() == b"old"
 
 
 def test_a_job_that_left_nothing_brings_nothing(store: Objects, tmp_path: Path) -> None:
-    assert bring(store, a_done_job(), tmp_path / "fit") is None
+    assert bring(in_(store), a_done_job(), tmp_path / "fit") is None
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_same_results_are_not_fetched_twice(store: Objects, tmp_path: Path) -> None:
     job = a_done_job()
     leave(store, job, 1, a=b"one")
-    bring(store, job, tmp_path / "fit")
+    bring(in_(store), job, tmp_path / "fit")
     (tmp_path / "fit/a").write_text("what I made of it")
-    again = bring(store, job, tmp_path / "fit")
+    again = bring(in_(store), job, tmp_path / "fit")
     assert again is not None and again.was_there
     assert (tmp_path / "fit/a").read_text() == "what I made of it"
 
@@ -104,7 +109,7 @@ def test_what_lay_there_is_moved_aside_under_a_name_that_says_whose_it_was(
     for attempt in (1, 2):
         job = a_done_job(attempt=attempt)
         leave(store, job, attempt, a=str(attempt).encode())
-        brought = bring(store, job, folder)
+        brought = bring(in_(store), job, folder)
         assert brought is not None and brought.moved is not None
         assert f"is in {brought.moved}" in brought_words(brought)
     assert (tmp_path / "fit.before/mine").read_text() == "dear to me"
@@ -119,7 +124,7 @@ def test_two_that_were_moved_aside_do_not_write_over_each_other(
     leave(store, job, 1, a=b"one")
     for name in ("fit", "fit.before", "fit.before.2"):
         (tmp_path / name).mkdir()
-    brought = bring(store, job, tmp_path / "fit")
+    brought = bring(in_(store), job, tmp_path / "fit")
     assert brought is not None and brought.moved == tmp_path / "fit.before.3"
 
 
@@ -131,7 +136,7 @@ def test_a_file_that_comes_with_other_content_leaves_all_as_it_was(
     store.put_chunks(f"{outputs_prefix(job.id, 1)}/b", [b"not two"])
     (tmp_path / "fit").mkdir()
     with pytest.raises(NotWhole) as refused:
-        bring(store, job, tmp_path / "fit")
+        bring(in_(store), job, tmp_path / "fit")
     assert "other content" in refused.value.says
     assert [path.name for path in tmp_path.iterdir()] == ["fit"]
     assert not any((tmp_path / "fit").iterdir())
@@ -141,7 +146,7 @@ def test_a_file_that_is_gone_is_said_to_be(store: Objects, tmp_path: Path) -> No
     job = a_done_job()
     _publish(store, job, 1, [_file("results/a", "outputs/nowhere", b"one")])
     with pytest.raises(NotWhole, match="not in the store any more"):
-        bring(store, job, tmp_path / "fit")
+        bring(in_(store), job, tmp_path / "fit")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -153,7 +158,7 @@ def test_nothing_is_written_outside_of_the_folder(
     store.put_chunks("outputs/x", [b"evil"])
     _publish(store, job, 1, [_file(path, "outputs/x", b"evil")])
     with pytest.raises(NotWhole, match="outside"):
-        bring(store, job, tmp_path / "here" / "fit")
+        bring(in_(store), job, tmp_path / "here" / "fit")
     assert not (tmp_path / "evil").exists() and not (tmp_path / "here" / "evil").exists()
 
 
@@ -162,7 +167,7 @@ def test_links_are_left_out_and_counted(store: Objects, tmp_path: Path) -> None:
     store.put_chunks("outputs/x", [b"/etc/passwd"])
     link = _file("results/link", "outputs/x", b"/etc/passwd", mode=stat.S_IFLNK | 0o777)
     _publish(store, job, 1, [link])
-    brought = bring(store, job, tmp_path / "fit")
+    brought = bring(in_(store), job, tmp_path / "fit")
     assert brought is not None and (brought.files, brought.links) == (0, 1)
     assert not (tmp_path / "fit/link").is_symlink()
 
@@ -170,7 +175,7 @@ def test_links_are_left_out_and_counted(store: Objects, tmp_path: Path) -> None:
 def test_a_list_that_cannot_be_read_is_said_to_be(store: Objects, tmp_path: Path) -> None:
     store.create(f"{outputs_prefix('fit-1', 1)}/manifest.json", b"{")
     with pytest.raises(NotWhole, match="cannot be read"):
-        bring(store, a_done_job(), tmp_path / "fit")
+        bring(in_(store), a_done_job(), tmp_path / "fit")
 
 
 # -- while somebody follows ------------------------------------------------------------------
@@ -192,7 +197,7 @@ def test_who_follows_is_told_where_results_lie(
     monkeypatch.chdir(tmp_path)
     job = a_done_job()
     leave(store, job, 1, a=b"one")
-    bringing = Bringing(store, folders_of([job], tmp_path / "results"))
+    bringing = Bringing(in_(store), folders_of([job], tmp_path / "results"))
     bringing.ended(job)
     assert all_news(bringing) == ["results of fit-1: ./results/fit (1 file, 3 B)"]
 
@@ -202,13 +207,13 @@ def test_only_of_a_job_that_completed_it_is_news_that_nothing_came(
     store: Objects, tmp_path: Path, state: str, said: int
 ) -> None:
     job = a_done_job().but(state=JobState(state))
-    bringing = Bringing(store, folders_of([job], tmp_path))
+    bringing = Bringing(in_(store), folders_of([job], tmp_path))
     bringing.ended(job)
     assert len(all_news(bringing)) == said
 
 
 def test_jobs_without_outputs_and_those_that_never_ran_are_not_looked_at(store: Objects) -> None:
-    bringing = Bringing(store, {})
+    bringing = Bringing(in_(store), {})
     bringing.ended(a_done_job(outputs=()))
     bringing.ended(a_done_job(attempt=0))
     bringing.ended(a_done_job().but(state=JobState.RUNNING))
@@ -220,7 +225,7 @@ def test_what_does_not_come_is_said_with_the_command_that_tries_again(
 ) -> None:
     job = a_done_job()
     _publish(store, job, 1, [_file("results/a", "outputs/nowhere", b"one")])
-    bringing = Bringing(store, folders_of([job], tmp_path))
+    bringing = Bringing(in_(store), folders_of([job], tmp_path))
     bringing.ended(job)
     (said,) = all_news(bringing)
     assert "did not come" in said and "`cloudwhale results fit-1` tries again" in said
@@ -248,7 +253,7 @@ def test_what_takes_long_tells_how_far_it_is_and_how_fast(store: Objects, tmp_pa
     job = a_done_job()
     leave(store, job, 1, a=b"y" * 4096)
     slow = SlowStore(store)
-    bringing = Bringing(slow, folders_of([job], tmp_path))  # type: ignore[arg-type]
+    bringing = Bringing(in_(slow), folders_of([job], tmp_path))  # type: ignore[arg-type]
     bringing.ended(job)
     clock = SystemClock()
     end = clock.steady() + 20.0

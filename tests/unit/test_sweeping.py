@@ -6,6 +6,7 @@ import pytest
 from clouding import an_offer
 from keeping_world import DRAINING, READY, RENTAL
 
+from cloudwhale.control.mailboxes import Mailboxes
 from cloudwhale.control.sweeping import (
     EVERY_S,
     GRACE_S,
@@ -32,7 +33,7 @@ def a_cloud() -> SimulatedCloud:
 
 
 def a_sweeping(cloud: SimulatedCloud | None = None) -> Sweeping:
-    return Sweeping({"cloud": cloud or a_cloud()}, open_objects("memory://"))
+    return Sweeping({"cloud": cloud or a_cloud()}, Mailboxes(open_objects("memory://")))
 
 
 def left(**fields: Any) -> Leftover:
@@ -86,7 +87,7 @@ def test_providers_are_asked_at_once_and_then_every_five_minutes() -> None:
 
 
 def test_a_host_that_rents_nothing_is_not_swept() -> None:
-    assert Sweeping({}, open_objects("memory://")).searches((), NOW) == []
+    assert Sweeping({}, Mailboxes(open_objects("memory://"))).searches((), NOW) == []
 
 
 def test_a_sweep_removes_a_machine_that_nobody_knows_and_says_so() -> None:
@@ -121,7 +122,7 @@ def test_folders_of_the_mailbox_are_found_and_removed_by_name() -> None:
     named = ("inbox/a", "orders/b", "agents/a", "boots/a", "boots/c")
     for key in (*(f"{folder}/000001.json" for folder in named), "x/c"):
         objects.create(key, b"{}")
-    sweeping = Sweeping({"cloud": a_cloud()}, objects)
+    sweeping = Sweeping({"cloud": a_cloud()}, Mailboxes(objects))
     _, tidy = sweeping.searches((), NOW)
     assert tidy.do() == Boxes(frozenset({"a", "b", "c"}))
     sweeping.tidied("a").do()

@@ -8,6 +8,7 @@ from makers import a_job, a_node, a_world, placed
 
 from cloudwhale.control.arrivals import Found
 from cloudwhale.control.effects import Effect, Key
+from cloudwhale.control.mailboxes import Mailboxes
 from cloudwhale.control.reports import Reading
 from cloudwhale.control.watcher import Machines, Mail, Watcher
 from cloudwhale.mailbox.box import inbox_from
@@ -28,7 +29,7 @@ class Ears:
 
     def __init__(self, world: World | None = None, read_to: dict[str, int] | None = None) -> None:
         self.objects: StoreObjects = open_objects("memory:///")
-        self.watcher = Watcher(self.objects, {}, read_to or {})
+        self.watcher = Watcher(Mailboxes(self.objects), {}, read_to or {})
         self.world = a_world([], []) if world is None else world
         self.strangers: dict[str, str] = {}
 
@@ -217,7 +218,7 @@ def test_a_node_that_is_quiet_costs_two_lists_a_minute() -> None:
 
     ears = Ears(a_world([], [a_node("gpu")]))
     counting = Counting(ears.objects._store)
-    ears.watcher = Watcher(counting, {}, {})
+    ears.watcher = Watcher(Mailboxes(counting), {}, {})
     for now in range(100, 221):
         ears.listen(float(now))
     assert 3 <= len([prefix for prefix in lists if prefix == "inbox/gpu"]) <= 6
