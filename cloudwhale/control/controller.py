@@ -27,6 +27,7 @@ from cloudwhale.model.offer import Offer
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.model.world import Sighting, World
+from cloudwhale.planning.bringing import saved_regions
 from cloudwhale.planning.checker import check
 from cloudwhale.planning.decided import events_of
 from cloudwhale.planning.gravity import regions_of_jobs
@@ -119,7 +120,10 @@ class Controller:
             seed=self._chosen.seed,
             sightings=self._watcher.sightings(world, now),
             offers=self._watcher.offers.open(
-                now, world.rentals.values(), regions_of_jobs(world.jobs.values())
+                now,
+                world.rentals.values(),
+                regions_of_jobs(world.jobs.values()),
+                saved_regions(world.jobs.values()),
             ),
         )
         if self._watcher.is_informed and self._is_due(world):

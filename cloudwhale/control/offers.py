@@ -200,14 +200,20 @@ class Offers:
         self._quotas[found.quota] = _Quota(used, now + LEARNED_S)
 
     def open(
-        self, now: Instant, rentals: Iterable[Rental] = (), data_in: Sequence[str] = ()
+        self,
+        now: Instant,
+        rentals: Iterable[Rental] = (),
+        data_in: Sequence[str] = (),
+        saved_in: Sequence[str] = (),
     ) -> tuple[Offer, ...]:
         """Return what could be taken now, by id; the same object while nothing has changed.
 
         Of offers that differ in nothing that matters only the first, see `planning/shortlist`:
         when that is refused, the next stands in its place. `data_in`: the regions in which lies
-        what jobs read.
+        what jobs read; `saved_in`: what they have saved, which matters where clouds are several.
         """
+        if sum(map(bool, self._by_provider.values())) > 1:
+            data_in = sorted({*data_in, *saved_in})
         self._seen_at = now
         blocked = frozenset(name for name, block in self._blocked.items() if block.until > now)
         left = self._left(now, rentals)

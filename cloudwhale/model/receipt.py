@@ -63,13 +63,15 @@ class MachineReceipt(Value):
     started_at: str | None
     ended_at: str | None
     spent_usd: Decimal
-    """Charged, once it is back; until then what would be by now."""
+    """Charged, once it is back; until then what would be by now; with what was brought there."""
     reserved_usd: Decimal
     """Set aside for it now."""
     released_usd: Decimal
     """Of what was set aside for it, what it did not need."""
     on_demand_usd: Decimal | None
     """What the same time would have cost on demand; None: nobody knows."""
+    egress_usd: Decimal
+    """Of what was spent: checkpoints that were brought there from other clouds, which bill it."""
     jobs: dict[str, Decimal]
     """What each job paid of it, by id."""
     boot: dict[str, float] = {}
@@ -78,6 +80,18 @@ class MachineReceipt(Value):
     """What its agents asked of the store, as they have said; in no sum, as the store bills it."""
     store_usd: Decimal = Decimal(0)
     """What that costs there, about."""
+
+
+class ProviderReceipt(Value):
+    """What one cloud's part of a run is."""
+
+    provider: str
+    spent_usd: Decimal
+    """For its machines, and for what left it."""
+    machines: int
+    """That were had, or asked for."""
+    egress_usd: Decimal
+    """Of what was spent: checkpoints that left it for machines elsewhere."""
 
 
 class RunReceipt(Value):
@@ -98,3 +112,5 @@ class RunReceipt(Value):
     one_each_usd: Decimal | None = None
     """What the cheapest machine for each job alone was expected to cost when it was rented for."""
     machines: tuple[MachineReceipt, ...] = ()
+    providers: tuple[ProviderReceipt, ...] = ()
+    """The same money by cloud; the parts add up."""

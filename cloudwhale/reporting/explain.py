@@ -9,7 +9,7 @@ from cloudwhale.model.reason import Code, Reason, Refusal
 from cloudwhale.model.rental import ON_ITS_WAY, Rental
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.model.value import Value
-from cloudwhale.reporting.sentences import SILENT, headline, reason_of
+from cloudwhale.reporting.sentences import SILENT, Tellable, headline, reason_of
 from cloudwhale.reporting.tolls import Toll, tolls
 from cloudwhale.spi.store import Told
 
@@ -90,7 +90,7 @@ def story(
     place: Placement | None = None
     for item in told:
         event = item.event
-        if not isinstance(event, e.OfJob | e.Noted) or isinstance(event, SILENT):
+        if not isinstance(event, Tellable) or isinstance(event, SILENT):
             continue
         place = event.placement if isinstance(event, e.Placed) else place
         telling = _telling(event, place, decided)
@@ -106,7 +106,7 @@ def story(
 
 
 def _telling(
-    event: e.OfJob | e.Noted, place: Placement | None, decided: Mapping[Instant, Numbers]
+    event: Tellable, place: Placement | None, decided: Mapping[Instant, Numbers]
 ) -> Telling | None:
     said = headline(event, place)
     if said is None:

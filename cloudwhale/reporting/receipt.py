@@ -1,6 +1,7 @@
 """What a job or a run came to: times, work lost and money, as values that every `--json` prints."""
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -8,13 +9,13 @@ from typing import Any
 from cloudwhale.clock import iso
 from cloudwhale.model.job import Job
 from cloudwhale.model.node import Node
-from cloudwhale.model.receipt import JobReceipt, MachineReceipt, RunReceipt
+from cloudwhale.model.receipt import JobReceipt, MachineReceipt, ProviderReceipt, RunReceipt
 from cloudwhale.model.rental import Rental
 from cloudwhale.model.requests import StoreUse
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import NOTHING, Instant, MicroUsd, Seconds, usd
 from cloudwhale.planning import ledger
-from cloudwhale.reporting.rented import cost_so_far
+from cloudwhale.reporting.rented import cost_so_far, egress_so_far
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,29 @@ def run_receipt(run: Run, jobs: Sequence[Job], now: Instant, books: Books = NO_B
         saved_usd=_saved(books.bills, None, now),
         one_each_usd=None if books.one_each is None else usd(books.one_each),
         machines=tuple(machine_receipt(bill, now) for bill in books.bills),
+        providers=tuple(provider_receipts([bill.rental for bill in books.bills], now)),
     )
+
+
+def provider_receipts(rentals: Iterable[Rental], now: Instant) -> Iterator[ProviderReceipt]:
+    """Yield each cloud's part of some machines' cost, by name: what leaves a cloud is billed there.
+
+    Those of which nobody remembers where they were from have no name.
+    """
+    machines, spent, egress = Counter[str](), Counter[str](), Counter[str]()
+    for rental in rentals:
+        name = "" if rental.taken is None else rental.taken.provider
+        left = egress_so_far(rental, now)
+        machines[name] += 1
+        spent[name] += cost_so_far(rental, now) - sum(left.values())
+        egress.update(left)
+    for name in sorted({*machines, *egress}):
+        yield ProviderReceipt(
+            provider=name,
+            spent_usd=usd(MicroUsd(spent[name] + egress[name])),
+            machines=machines[name],
+            egress_usd=usd(MicroUsd(egress[name])),
+        )
 
 
 def machine_receipt(bill: Bill, now: Instant) -> MachineReceipt:
@@ -153,6 +176,7 @@ def machine_receipt(bill: Bill, now: Instant) -> MachineReceipt:
         reserved_usd=usd(rental.reserved),
         released_usd=usd(bill.released),
         on_demand_usd=None if on_demand is None else usd(on_demand),
+        egress_usd=usd(MicroUsd(sum(egress_so_far(rental, now).values()))),
         jobs={job: usd(amount) for job, amount in sorted(bill.charges.items())},
         boot={phase: round(took_s, 3) for phase, took_s in rental.boot.took_s.items()},
         store_requests=bill.used.requests,
@@ -173,10 +197,11 @@ def _on_demand(rental: Rental, now: Instant) -> MicroUsd | None:
     until = now if rental.ended_at is None else rental.ended_at
     if offer.most_usd_h is None:
         return None
-    return ledger.accrued(
+    accrued = ledger.accrued(
         offer.most_usd_h, until - since, step_s=offer.billing_step_s,
         least_s=offer.billing_least_s,
     )  # fmt: skip
+    return MicroUsd(accrued + sum(egress_so_far(rental, now).values()))
 
 
 def _saved(bills: Sequence[Bill], job: str | None, now: Instant) -> Decimal | None:

@@ -46,7 +46,16 @@ def cost_so_far(rental: Rental, now: Instant) -> MicroUsd:
     accrued = ledger.accrued(
         price, until - since, step_s=offer.billing_step_s, least_s=offer.billing_least_s
     )
-    return min(rental.reserved, accrued)
+    return min(rental.reserved, MicroUsd(accrued + sum(one.cost for one in rental.egress)))
+
+
+def egress_so_far(rental: Rental, now: Instant) -> dict[str, MicroUsd]:
+    """Return what of a machine's cost is for checkpoints that left other clouds, by these."""
+    costs: dict[str, int] = {}
+    for one in rental.egress:
+        costs[one.provider] = costs.get(one.provider, 0) + one.cost
+    paid = min(MicroUsd(sum(costs.values())), cost_so_far(rental, now))
+    return dict(ledger.split(paid, costs)) if paid else {}
 
 
 def usd_h(rental: Rental) -> MicroUsd | None:

@@ -4,12 +4,16 @@ from cloudwhale.model import event as e
 from cloudwhale.model.job import Job, JobSpec, Placement
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.reporting.figures import counted, size
+from cloudwhale.reporting.rented import small
 
 SILENT = (e.OrderPosted, e.StopPosted, e.MemberStarted, e.SavesForgotten)
 """Steps between controller and agent that a reader of the story does not ask about."""
 
 
-def headline(event: e.OfJob | e.Noted, place: Placement | None) -> str | None:
+Tellable = e.OfJob | e.Noted | e.Brought
+
+
+def headline(event: Tellable, place: Placement | None) -> str | None:
     """Say what happened, without the reason; None for what is not worth telling.
 
     `place` is where the job's newest attempt is or was, if anywhere.
@@ -37,7 +41,9 @@ def headline(event: e.OfJob | e.Noted, place: Placement | None) -> str | None:
             return _plain(event)
 
 
-def _plain(event: e.OfJob) -> str | None:
+def _plain(event: e.OfJob | e.Brought) -> str | None:
+    if isinstance(event, e.Brought):
+        return brought_words(event)
     if isinstance(event, e.Waits) and event.reason.code is Code.SWITCHES:
         return "is to switch to on-demand"
     if isinstance(event, e.Waits) and event.reason.code is Code.HOPS:
@@ -111,7 +117,17 @@ def gave_way(job: Job) -> int:
     return max(0, job.interruptions - job.retries - job.grows)
 
 
-def reason_of(event: e.OfJob | e.Noted) -> Reason | None:
+def brought_words(event: e.Brought) -> str:
+    """Say what was copied from one cloud to another, and for how much: `checkpoint …, 0.05 USD`."""
+    paid = f", {small(event.cost)}" if event.cost else ""
+    left = event.left
+    return (
+        f"its checkpoint {event.checkpoint} was brought from {left.provider} {left.region} "
+        f"({size(event.size_bytes)}{paid})"
+    )
+
+
+def reason_of(event: Tellable) -> Reason | None:
     """Return the reason that an event carries, if it carries one."""
     found = getattr(event, "reason", None)
     return found if isinstance(found, Reason) else None

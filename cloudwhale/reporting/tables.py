@@ -5,7 +5,7 @@ from decimal import Decimal
 
 from cloudwhale.model.job import ENDED, Job, JobState, Placement, Wish
 from cloudwhale.model.reason import Code
-from cloudwhale.model.receipt import JobReceipt, MachineReceipt, RunReceipt
+from cloudwhale.model.receipt import JobReceipt, MachineReceipt, ProviderReceipt, RunReceipt
 from cloudwhale.model.rental import Rental, RentalState
 from cloudwhale.model.units import Instant
 from cloudwhale.reporting.figures import (
@@ -229,7 +229,20 @@ def _machines(receipt: RunReceipt) -> list[str]:
     lines = [_machine_line(machine) for machine in receipt.machines]
     more = len(lines) - MACHINES_MOST
     lines = lines[:MACHINES_MOST] + ([f"and {counted(more, 'machine')} more"] if more > 0 else [])
-    return lines + _store_line(receipt.machines)
+    return lines + _provider_lines(receipt.providers) + _store_line(receipt.machines)
+
+
+def _provider_lines(providers: Sequence[ProviderReceipt]) -> list[str]:
+    """Say what each cloud had of it, where they are several, or something has left one."""
+    if len(providers) < 2 and not any(one.egress_usd for one in providers):
+        return []
+    return [_provider_line(one) for one in providers]
+
+
+def _provider_line(one: ProviderReceipt) -> str:
+    left = f", {small(one.egress_usd)} of it for what left it" if one.egress_usd else ""
+    machines = counted(one.machines, "machine")
+    return f"{one.provider or NOTHING}: {small(one.spent_usd)} for {machines}{left}"
 
 
 def _store_line(machines: Sequence[MachineReceipt]) -> list[str]:
@@ -252,6 +265,8 @@ def _machine_line(machine: MachineReceipt) -> str:
     least = f" (billed as {span(machine.billed_least_s)})" if is_short else ""
     each = ", ".join(f"{job} {small(paid)}" for job, paid in machine.jobs.items())
     paid = f": {each}" if len(machine.jobs) > 1 else ""
+    if machine.egress_usd:
+        paid += f", {small(machine.egress_usd)} of it for a checkpoint from another cloud"
     state = "" if machine.state == RentalState.RETURNED else f", {machine.state}"
     return (
         f"{machine.id}: {what}{price}, {span(machine.billed_s)}{least} for "

@@ -5,8 +5,11 @@ from makers import a_job, a_run
 from stories import submitted
 
 from cloudwhale.model import event as e
+from cloudwhale.model.job import Checkpoint, Placement
+from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.rental import Lease, Rental, RentalState
 from cloudwhale.model.units import MicroUsd
+from cloudwhale.model.where import Where
 from cloudwhale.spi.store import Store
 
 LEASE = Lease(number=1, watched_until=900.0, away_until=1000.0, stop_at=1120.0)
@@ -77,3 +80,35 @@ def test_machines_that_are_back_are_told_newest_first_and_no_more_than_are_asked
         store.append([released, e.RentalChanged(at=2.0, rental=back)])
     assert [one.id for one in store.past_rentals()] == ["m-1", "m-4", "m-2"]
     assert [one.id for one in store.past_rentals(2)] == ["m-1", "m-4"]
+
+
+def test_what_a_job_brings_to_a_machine_is_kept_with_it_and_where_it_lies_with_the_job(
+    store: Store,
+) -> None:
+    store.append([e.RunOpened(at=0.0, run=a_run("r", budget=MicroUsd(100)))])
+    store.append(submitted(a_job("a", run="r")))
+    made = rental("m-1", "r")
+    rented(store, made)
+    place = Placement(node="m-1")
+    why = Reason(code=Code.PLACED, says="there is room")
+    saved = Checkpoint(attempt=1, seq=1, name="c", size_bytes=7, saved_at=3.0, manifest="m")
+    store.append([
+        e.Placed(at=2.0, job="a", attempt=1, placement=place, reason=why),
+        e.Started(at=2.5, job="a", attempt=1),
+        e.CheckpointSaved(at=3.0, job="a", attempt=1, checkpoint=saved),
+    ])  # fmt: skip
+    here = Where(provider="cloud", region="r")
+    assert store.world(4.0).jobs["a"].saved_from == here
+    there = rental("m-2", "r").but(taken=an_offer("snow", provider="snow", region="s"))
+    rented(store, there)
+    brought = e.Brought(
+        at=5.0, job="a", rental="m-2", checkpoint="c", left=here, size_bytes=7, cost=MicroUsd(3)
+    )
+    store.append([brought])
+    world = store.world(6.0)
+    assert world.jobs["a"].saved_from == Where(provider="snow", region="s")
+    (egress,) = world.rentals["m-2"].egress
+    assert (egress.job, egress.provider, egress.cost) == ("a", "cloud", MicroUsd(3))
+    store.append([e.RentalChanged(at=7.0, rental=there.but(state=RentalState.REQUESTED))])
+    assert store.world(8.0).rentals["m-2"].egress == (egress,), "who moves it on need not know"
+    assert brought in [told.event for told in store.events("a")]

@@ -9,11 +9,14 @@ from clouding import an_offer
 from makers import a_job, a_node, placed
 
 from cloudwhale.cli.output import emit
+from cloudwhale.model import event as e
 from cloudwhale.model.job import JobState
 from cloudwhale.model.reason import Code, Reason
-from cloudwhale.model.rental import Lease, Rental, RentalState
+from cloudwhale.model.receipt import RunReceipt
+from cloudwhale.model.rental import Egress, Lease, Rental, RentalState
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import NOTHING, micro_usd
+from cloudwhale.model.where import Where
 from cloudwhale.reporting.receipt import (
     Bill,
     Books,
@@ -23,6 +26,7 @@ from cloudwhale.reporting.receipt import (
     run_keys,
     run_receipt,
 )
+from cloudwhale.reporting.sentences import headline
 from cloudwhale.reporting.sheet import plain_lines
 from cloudwhale.reporting.tables import receipt_sheet
 
@@ -81,7 +85,7 @@ def test_a_run_adds_up_its_jobs() -> None:
     assert (receipt.lost_work_s, receipt.interruptions) == (3.5, 1)
     assert list(run_keys(receipt)) == [
         "run", "jobs", "spent_usd", "budget_usd", "lost_work_s", "interruptions", "reserved_usd",
-        "released_usd", "saved_usd", "one_each_usd", "machines",
+        "released_usd", "saved_usd", "one_each_usd", "machines", "providers",
     ]  # fmt: skip
 
 
@@ -165,3 +169,68 @@ def test_a_receipt_is_one_json_document_with_numbers_and_iso_times(
     submitted = datetime.fromisoformat(document["jobs"][0]["submitted_at"])
     assert submitted.utcoffset() is not None
     assert submitted.timestamp() == 0.0
+
+
+# -- several clouds --------------------------------------------------------------------------
+
+SNOW = SPOT.but(
+    id="rent-2", node="rent-2", spent=micro_usd("1.5"), jobs={"a": "default"},
+    taken=an_offer("m", provider="snow", price_usd_h=micro_usd("1.2")),
+    egress=(
+        Egress(job="a", provider="cloud", region="r", size_bytes=10**9, cost=micro_usd("0.2")),
+        Egress(job="a", provider="rain", region="q", size_bytes=10**9, cost=micro_usd("0.1")),
+    ),
+)  # fmt: skip
+BOTH = (BILL, Bill(SNOW, {"a": micro_usd("1.5")}, micro_usd("1")))
+
+
+def both(*bills: Bill) -> RunReceipt:
+    run = Run(id="run-1", opened_at=0.0, user="", folder="/", budget=micro_usd(50))
+    spent: dict[str | None, int] = {"a": micro_usd("1.8"), "b": micro_usd("0.1")}
+    return run_receipt(run, [a_job("a"), a_job("b")], 1e6, Books(spent=spent, bills=bills))
+
+
+def test_the_money_is_split_by_cloud_and_what_leaves_one_is_its() -> None:
+    receipt = both(*BOTH)
+    assert [one.model_dump() for one in receipt.providers] == [
+        {"provider": "cloud", "spent_usd": Decimal("0.60"), "machines": 1,
+         "egress_usd": Decimal("0.20")},
+        {"provider": "rain", "spent_usd": Decimal("0.10"), "machines": 0,
+         "egress_usd": Decimal("0.10")},
+        {"provider": "snow", "spent_usd": Decimal("1.20"), "machines": 1,
+         "egress_usd": Decimal("0.00")},
+    ]  # fmt: skip
+    assert sum(one.spent_usd for one in receipt.providers) == receipt.spent_usd
+    assert [one.egress_usd for one in receipt.machines] == [Decimal(0), Decimal("0.30")]
+
+
+def test_a_paper_says_it_where_there_is_something_to_say() -> None:
+    text = "\n".join(plain_lines(receipt_sheet(both(*BOTH))))
+    assert "cloud: 0.60 USD for 1 machine, 0.20 USD of it for what left it" in text
+    assert "snow: 1.20 USD for 1 machine\n" in text
+    assert "1.50 USD, 0.30 USD of it for a checkpoint from another cloud" in text
+    assert "of it for" not in "\n".join(plain_lines(receipt_sheet(both(BILL))))
+    assert "cloud: " not in "\n".join(plain_lines(receipt_sheet(both(BILL))))
+
+
+def test_a_machine_that_runs_has_paid_for_what_was_brought_so_far() -> None:
+    now = SNOW.but(
+        state=RentalState.READY, spent=NOTHING, reserved=micro_usd(9), ended_at=None,
+        requested_at=1e6 - 1800,
+    )  # fmt: skip
+    machine = machine_receipt(Bill(now), 1e6)
+    assert (machine.spent_usd, machine.egress_usd) == (Decimal("0.90"), Decimal("0.30"))
+    assert machine.on_demand_usd == Decimal("0.90"), "that would have been brought there as well"
+    tight = machine_receipt(Bill(now.but(reserved=micro_usd("0.1"))), 1e6)
+    assert (tight.spent_usd, tight.egress_usd) == (Decimal("0.10"), Decimal("0.10"))
+
+
+def test_what_was_brought_is_told() -> None:
+    left = Where(provider="rain", region="q")
+    event = e.Brought(
+        at=1.0, job="a", rental="rent-2", checkpoint="c-7", left=left, size_bytes=10**9,
+        cost=micro_usd("0.12"),
+    )  # fmt: skip
+    said = headline(event, None)
+    assert said is not None and said.startswith("its checkpoint c-7 was brought from rain q (")
+    assert said.endswith(", 0.12 USD)")
