@@ -20,6 +20,7 @@ from obstore.store import GCSStore
 
 from cloudwhale.simulation.clock import SteppedClock
 from cloudwhale_providers.sandbox.endpoint import Weather
+from cloudwhale_providers.sandbox.endpoint.weather_values import Outage
 from cloudwhale_providers.sandbox.names import GCP_BUCKET
 from cloudwhale_providers.sandbox.storage import Storage
 
@@ -250,13 +251,28 @@ def test_a_slow_store_takes_its_time() -> None:
         waited.append(for_s)
         return 0.0
 
-    storage = Storage(SteppedClock(NOON), Weather(s3_slow_s=0.5, s3_mib_s=2.0), real=real)
+    storage = Storage(SteppedClock(NOON), Weather(gs_slow_s=0.5, gs_mib_s=2.0), real=real)
     storage.start()
     try:
         obstore.put(a_store(storage), "a", bytes(MIB))
     finally:
         storage.close()
     assert waited == [1.0]
+
+
+def test_a_store_that_is_out_refuses_everything_until_it_is_back() -> None:
+    clock = SteppedClock(NOON)
+    storage = Storage(clock, Weather(outages=(Outage("s3"), Outage("gs", 10.0, 20.0))))
+    storage.start()
+    try:
+        path = f"/{GCP_BUCKET}/a"
+        assert asked(storage, "PUT", path, b"1")[0] == 200
+        clock.advance_to(clock.now() + 10.0)
+        assert asked(storage, "GET", path)[0] == 503
+        clock.advance_to(clock.now() + 10.0)
+        assert asked(storage, "GET", path)[0] == 200
+    finally:
+        storage.close()
 
 
 def test_its_objects_outlive_it_and_generations_go_on(tmp_path: Path) -> None:

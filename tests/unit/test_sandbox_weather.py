@@ -12,6 +12,7 @@ from cloudwhale_providers.sandbox.endpoint.weather_values import (
     Interruption,
     Maintenance,
     MetadataFault,
+    Outage,
     PriceFactor,
     Reap,
     Refusal,
@@ -101,6 +102,27 @@ seed: 7
     )  # fmt: skip
 
 
+def test_a_box_of_both_clouds_says_what_befalls_either(tmp_path: Path) -> None:
+    script = written(
+        tmp_path,
+        """
+clouds: [gcp, aws]
+quota: {GPUS_ALL_REGIONS: 0, us-east4/NVIDIA_L4_GPUS: 1, L-3819A6DF: 8}
+gs: slow
+outage: [{store: gs, from: 10s, until: 1m}, {store: s3}]
+account: {closed_apis: [compute.googleapis.com], external_addresses: no}
+operation: 5s
+""",
+    )
+    assert script.clouds == ("aws", "gcp")
+    assert script.weather == Weather(
+        quotas={"GPUS_ALL_REGIONS": 0.0, "us-east4/NVIDIA_L4_GPUS": 1.0, "L-3819A6DF": 8.0},
+        gs_slow_s=0.2, gs_mib_s=5.0, outages=(Outage("gs", 10.0, 60.0), Outage("s3")),
+        closed_apis=frozenset({"compute.googleapis.com"}), external_addresses=False,
+        operation_s=5.0,
+    )  # fmt: skip
+
+
 def test_whichever_machine_runs_is_interrupted_once_for_each_line(tmp_path: Path) -> None:
     said = weather(
         tmp_path,
@@ -159,7 +181,12 @@ def test_short_forms_mean_the_usual(tmp_path: Path) -> None:
         ("price: -2\n", "1:8", "is not possible"),
         ("s3: quick\n", "1:5", "'quick' is not possible\nWrite slow, fast."),
         ("throttle: 1\n", "1:11", "'1' is not possible"),
-        ("quota: {gpus: 3}\n", "1:8", "has gpus, which is no quota code"),
+        ("quota: {gpus: 3}\n", "1:8", "has gpus, which is no quota"),
+        ("clouds: [aws, azure]\n", "1:15", "'azure' is no cloud of the sandbox\nWrite aws or gcp"),
+        ("clouds: [aws, aws]\n", "1:9", "names a cloud twice, or none"),
+        ("clouds: []\n", "1:9", "names a cloud twice, or none"),
+        ("outage: {store: gcs}\n", "1:17", "'gcs' is no store\nWrite `store: s3 or gs`"),
+        ("outage: {from: 2s}\n", "1:9", "is no store"),
         ("quota: 8\n", "1:8", "is no table"),
         ("account: {policies: some}\n", "1:21", "'some' is not possible"),
         ("account: {image: maybe}\n", "1:18", "'maybe' is not possible"),

@@ -4,6 +4,7 @@ What each key means stands in docs/sandbox.md.
 """
 
 import hashlib
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,28 +24,28 @@ from cloudwhale_providers.sandbox.endpoint.weather_values import (
     Reap,
     Refusal,
     Weather,
-    Which,
 )
 from cloudwhale_providers.sandbox.names import AWS, GCP
 from cloudwhale_providers.sandbox.script import Spot, root
+from cloudwhale_providers.sandbox.weather_parts import SPAN, WHICH, nth, seconds, span, which
+from cloudwhale_providers.sandbox.weather_stores import outage, pace
 
 FASTEST = 3600.0
 """At more a lease of minutes is over before a process has started."""
-SLOW_S: Seconds = 0.2
-SLOW_MIB_S = 5.0
-"""What `s3: slow` means."""
 MOST_BYTES = 1 << 20
-MARKETS = ("spot", "on-demand")
 MAINTENANCE = ("instance-stop", "instance-retirement")
 """Scheduled events that end a machine here; one that is rebooted would not run its agent again."""
 RUNNING = "running"
 CLOUDS = (AWS, GCP)
+METRIC = re.compile(r"(?:[a-z]+-[a-z]+[0-9]+/)?[A-Z][A-Z0-9_]+")
+"""A quota of Compute Engine, of one region or of all: `us-east4/NVIDIA_L4_GPUS`."""
 
 _OWNED: Mapping[str, bool] = {"none": False, "all": True, "yes": True, "no": False}
 _YES: Mapping[str, bool] = {"yes": True, "no": False, "true": True, "false": False}
-_WHICH = ("type", "zone", "market")
-_SPAN = ("from", "until")
-_WHEN = ("at", "after", *_WHICH, "machine", "which")
+_SWITCHES = (
+    "spot_role", "image", "default_network", "external_addresses", "preemption_notices",
+)  # fmt: skip
+_WHEN = ("at", "after", *WHICH, "machine", "which")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +116,8 @@ def _hang(script: Script, spot: Spot) -> Script:
 
 
 def _one_hang(spot: Spot) -> Hang:
-    fields = spot.fields((*_WHICH, "machine"))
-    return Hang(_which(fields), _nth(fields))
+    fields = spot.fields((*WHICH, "machine"))
+    return Hang(which(fields), nth(fields))
 
 
 def _capacity(script: Script, spot: Spot) -> Script:
@@ -126,10 +127,10 @@ def _capacity(script: Script, spot: Spot) -> Script:
 def _one_capacity(spot: Spot) -> Capacity:
     if spot.is_plain:
         return Capacity(ANY, _machines(spot))
-    fields = spot.fields(("machines", *_WHICH, *_SPAN))
+    fields = spot.fields(("machines", *WHICH, *SPAN))
     if "machines" not in fields:
         raise spot.wrong("says no number of machines", "Add `machines: 0`, or more.")
-    return Capacity(_which(fields), _machines(fields["machines"]), *_span(fields))
+    return Capacity(which(fields), _machines(fields["machines"]), *span(fields))
 
 
 def _machines(spot: Spot) -> int:
@@ -143,10 +144,10 @@ def _refuse(script: Script, spot: Spot) -> Script:
 def _one_refusal(spot: Spot) -> Refusal:
     if spot.is_plain:
         return Refusal(ANY, spot.text)
-    fields = spot.fields(("code", *_WHICH, *_SPAN))
+    fields = spot.fields(("code", *WHICH, *SPAN))
     if "code" not in fields:
         raise spot.wrong("names no error", "Add `code: Unsupported`, or another code of EC2.")
-    return Refusal(_which(fields), fields["code"].text, *_span(fields))
+    return Refusal(which(fields), fields["code"].text, *span(fields))
 
 
 def _interrupt(script: Script, spot: Spot) -> Script:
@@ -158,14 +159,14 @@ def _one_interruption(spot: Spot, boot_s: Seconds) -> Interruption:
     if spot.is_plain:  # the first spot machine, so long after its boot
         return Interruption(age_s=boot_s + spot.seconds(), nth=1)
     fields = spot.fields((*_WHEN, "notice", "rebalance"))
-    which = _which(fields, market="spot")
-    if not which.fits(which.type, which.zone, "spot"):
+    meant = which(fields, market="spot")
+    if not meant.fits(meant.type, meant.zone, "spot"):
         raise fields["market"].wrong("is not interrupted", "Only spot machines are.")
     return Interruption(
         **_when(spot, fields, boot_s),
-        which=which,
-        notice_s=_seconds(fields, "notice", NOTICE_S),
-        rebalance_s=_seconds(fields, "rebalance", 0.0),
+        which=meant,
+        notice_s=seconds(fields, "notice", NOTICE_S),
+        rebalance_s=seconds(fields, "rebalance", 0.0),
     )
 
 
@@ -181,8 +182,8 @@ def _one_maintenance(spot: Spot, boot_s: Seconds) -> Maintenance:
         raise fields["code"].wrong("is not possible", f"Write {' or '.join(MAINTENANCE)}.")
     return Maintenance(
         **_when(spot, fields, boot_s),
-        which=_which(fields),
-        ahead_s=_seconds(fields, "ahead", Maintenance().ahead_s),
+        which=which(fields),
+        ahead_s=seconds(fields, "ahead", Maintenance().ahead_s),
         code=code,
     )
 
@@ -202,7 +203,7 @@ def _when(spot: Spot, fields: Mapping[str, Spot], boot_s: Seconds) -> dict[str, 
     return {
         "at_s": None if at is None else at.seconds(),
         "age_s": None if after is None else boot_s + after.seconds(),
-        "nth": _nth(fields),
+        "nth": nth(fields),
         "once": only is not None,
     }
 
@@ -215,10 +216,10 @@ def _fail(script: Script, spot: Spot) -> Script:
 def _one_failure(spot: Spot, boot_s: Seconds) -> Reap:
     if spot.is_plain:
         return Reap(boot_s + spot.seconds(), nth=1)
-    fields = spot.fields(("after", "code", *_WHICH, "machine"))
+    fields = spot.fields(("after", "code", *WHICH, "machine"))
     age_s = boot_s + fields["after"].seconds() if "after" in fields else 0.0
     code = fields["code"].text if "code" in fields else Reap().code
-    return Reap(age_s, _which(fields), _nth(fields), code)
+    return Reap(age_s, which(fields), nth(fields), code)
 
 
 def _price(script: Script, spot: Spot) -> Script:
@@ -228,10 +229,10 @@ def _price(script: Script, spot: Spot) -> Script:
 def _one_price(spot: Spot) -> PriceFactor:
     if spot.is_plain:
         return PriceFactor(0.0, _times(spot))
-    fields = spot.fields(("times", "from", *_WHICH))
+    fields = spot.fields(("times", "from", *WHICH))
     if "times" not in fields:
         raise spot.wrong("does not say by how much", "Add `times: 2`.")
-    return PriceFactor(_seconds(fields, "from", 0.0), _times(fields["times"]), _which(fields))
+    return PriceFactor(seconds(fields, "from", 0.0), _times(fields["times"]), which(fields))
 
 
 def _times(spot: Spot) -> float:
@@ -241,16 +242,17 @@ def _times(spot: Spot) -> float:
 
 
 def _s3(script: Script, spot: Spot) -> Script:
-    if spot.is_plain:
-        slow = spot.truth({"slow": True, "fast": False})
-        return _but(script, s3_slow_s=SLOW_S, s3_mib_s=SLOW_MIB_S) if slow else script
-    fields = spot.fields(("delay", "mib_s"))
-    rate = fields.get("mib_s")
-    return _but(
-        script,
-        s3_slow_s=_seconds(fields, "delay", 0.0),
-        s3_mib_s=None if rate is None else rate.number(0.001, 1e6, "MiB a second, like 5"),
-    )
+    slow_s, mib_s = pace(spot)
+    return _but(script, s3_slow_s=slow_s, s3_mib_s=mib_s)
+
+
+def _gs(script: Script, spot: Spot) -> Script:
+    slow_s, mib_s = pace(spot)
+    return _but(script, gs_slow_s=slow_s, gs_mib_s=mib_s)
+
+
+def _outage(script: Script, spot: Spot) -> Script:
+    return _but(script, outages=spot.each(outage))
 
 
 def _throttle(script: Script, spot: Spot) -> Script:
@@ -270,11 +272,11 @@ def _metadata(script: Script, spot: Spot) -> Script:
 
 
 def _one_metadata_fault(spot: Spot) -> MetadataFault:
-    fields = spot.fields(("delay", "code", *_SPAN))
+    fields = spot.fields(("delay", "code", *SPAN))
     code = fields.get("code")
-    delay_s = _seconds(fields, "delay", 0.0)
+    delay_s = seconds(fields, "delay", 0.0)
     status = None if code is None else code.whole(400, 599, "an HTTP status, like 500")
-    return MetadataFault(delay_s, status, *_span(fields))
+    return MetadataFault(delay_s, status, *span(fields))
 
 
 def _clock(script: Script, spot: Spot) -> Script:
@@ -283,11 +285,13 @@ def _clock(script: Script, spot: Spot) -> Script:
 
 def _quota(script: Script, spot: Spot) -> Script:
     codes = [key.value for key, _ in spot.node.value] if not spot.is_plain else []
-    wanted = "vCPUs, like 8"
-    quotas = {code: vcpus.number(0.0, 1e6, wanted) for code, vcpus in spot.fields(codes).items()}
-    strange = next((code for code in quotas if not code.startswith("L-")), None)
-    if strange is not None:
-        raise spot.wrong(f"has {strange}, which is no quota code", "Write them like L-3819A6DF: 8.")
+    wanted = "a number of vCPUs or GPUs, like 8"
+    quotas = {code: units.number(0.0, 1e6, wanted) for code, units in spot.fields(codes).items()}
+    for code in quotas:
+        if not code.startswith("L-") and METRIC.fullmatch(code) is None:
+            raise spot.wrong(
+                f"has {code}, which is no quota", "Write L-3819A6DF: 8, or NVIDIA_L4_GPUS: 1."
+            )
     return _but(script, quotas=quotas)
 
 
@@ -296,12 +300,18 @@ def _unseen(script: Script, spot: Spot) -> Script:
 
 
 def _account(script: Script, spot: Spot) -> Script:
-    fields = spot.fields(("spot_role", "image", "default_network", "policies"))
-    policies = fields.pop("policies", None)
-    said = {key: value.truth(_YES) for key, value in fields.items()}
+    fields = spot.fields((*_SWITCHES, "policies", "closed_apis"))
+    policies, closed = fields.pop("policies", None), fields.pop("closed_apis", None)
+    said: dict[str, Any] = {key: value.truth(_YES) for key, value in fields.items()}
+    if closed is not None:
+        said["closed_apis"] = frozenset(closed.each(lambda one: one.text))
     if policies is not None:
         said["strict_policies"] = policies.truth({"strict": True, "none": False})
     return _but(script, **said)
+
+
+def _operation(script: Script, spot: Spot) -> Script:
+    return _but(script, operation_s=spot.seconds())
 
 
 def _seed(script: Script, spot: Spot) -> Script:
@@ -311,9 +321,10 @@ def _seed(script: Script, spot: Spot) -> Script:
 _KEYS: Mapping[str, Callable[[Script, Spot], Script]] = {
     "clouds": _clouds, "speed": _speed, "owned": _owned, "boot": _boot, "hang": _hang,
     "capacity": _capacity, "refuse": _refuse, "interrupt": _interrupt, "maintenance": _maintenance,
-    "fail": _fail, "price": _price, "s3": _s3, "throttle": _throttle, "faults": _faults,
-    "metadata": _metadata, "clock": _clock, "quota": _quota, "unseen": _unseen,
-    "account": _account, "seed": _seed,
+    "fail": _fail, "price": _price, "s3": _s3, "gs": _gs, "outage": _outage,
+    "throttle": _throttle, "faults": _faults, "metadata": _metadata, "clock": _clock,
+    "quota": _quota, "unseen": _unseen, "account": _account, "operation": _operation,
+    "seed": _seed,
 }  # fmt: skip
 KEYS = tuple(_KEYS)
 """All that a script may say."""
@@ -324,29 +335,3 @@ KEYS = tuple(_KEYS)
 
 def _but(script: Script, **changed: Any) -> Script:
     return replace(script, weather=replace(script.weather, **changed))
-
-
-def _which(fields: Mapping[str, Spot], market: str = "*") -> Which:
-    said = {key: fields[key].text for key in _WHICH if key in fields}
-    if "market" in said and said["market"] not in MARKETS:
-        raise fields["market"].wrong("is no market", f"Write {' or '.join(MARKETS)}.")
-    return Which(**{"market": market, **said})
-
-
-def _nth(fields: Mapping[str, Spot]) -> int | None:
-    wanted = "which of them by launch, like 1 for the first"
-    return fields["machine"].whole(1, 1_000_000, wanted) if "machine" in fields else None
-
-
-def _span(fields: Mapping[str, Spot]) -> tuple[Seconds, Seconds | None]:
-    since_s = _seconds(fields, "from", 0.0)
-    until = fields.get("until")
-    if until is None:
-        return since_s, None
-    if until.seconds() <= since_s:
-        raise until.wrong("is not after its beginning", "Write a later time.")
-    return since_s, until.seconds()
-
-
-def _seconds(fields: Mapping[str, Spot], key: str, otherwise: Seconds) -> Seconds:
-    return fields[key].seconds() if key in fields else otherwise

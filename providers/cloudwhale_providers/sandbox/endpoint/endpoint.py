@@ -21,7 +21,7 @@ from cloudwhale_providers.sandbox.endpoint.messages import Answer, Asked
 from cloudwhale_providers.sandbox.endpoint.moto_cloud import check_installed, moto_time
 from cloudwhale_providers.sandbox.endpoint.objects import Objects
 from cloudwhale_providers.sandbox.endpoint.permits import Heard, Permits
-from cloudwhale_providers.sandbox.endpoint.refused import Refused, written
+from cloudwhale_providers.sandbox.endpoint.refused import Refused, failed, written
 from cloudwhale_providers.sandbox.endpoint.s3_api import S3
 from cloudwhale_providers.sandbox.endpoint.weather_values import NOTICE_S, Weather
 from cloudwhale_providers.sandbox.endpoint.web import Server
@@ -59,6 +59,7 @@ class Endpoint:
         self._folder = folder
         self._closing = ExitStack()
         self._ended = threading.Event()
+        self._began_at = clock.now()
         self._was_asked = False
         self.on_started: Told = _nobody
         """Called by `step` with an instance that runs now."""
@@ -216,6 +217,8 @@ class Endpoint:
         service = asked.signed[2] or ("ec2" if asked.form else "s3")
         is_s3 = service == "s3"
         try:
+            if is_s3 and self._weather.is_out("s3", self._clock.now() - self._began_at):
+                raise failed("s3")
             caller = self._callers.who(service, asked)
             action = ACTIONS.get(service, _action)(asked)
             return self._faults.met(service, action, lambda: self._done(service, asked, caller))

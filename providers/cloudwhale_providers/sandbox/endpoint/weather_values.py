@@ -138,6 +138,17 @@ class MetadataFault:
 
 
 @dataclass(frozen=True, slots=True)
+class Outage:
+    """An object store answers every request with an error, for a time."""
+
+    store: str
+    """`s3` or `gs`."""
+    since_s: Seconds = 0.0
+    until_s: Seconds | None = None
+    """None: for good."""
+
+
+@dataclass(frozen=True, slots=True)
 class Weather:
     """Fine weather, where nothing else is said."""
 
@@ -202,5 +213,18 @@ class Weather:
     """How much longer each call of S3 takes."""
     s3_mib_s: float | None = None
     """How fast S3 gives and takes; None: as fast as this host."""
+    gs_slow_s: Seconds = 0.0
+    gs_mib_s: float | None = None
+    """The same of Cloud Storage."""
+    outages: tuple[Outage, ...] = ()
     seed: int = 0
     """Of what is drawn by chance."""
+
+    def is_out(self, store: str, since_s: Seconds) -> bool:
+        """Say whether a store is out, so long after the cloud was started."""
+        return any(
+            one.store == store
+            and one.since_s <= since_s
+            and (one.until_s is None or since_s < one.until_s)
+            for one in self.outages
+        )

@@ -53,6 +53,7 @@ class Storage:
         self._shelves = Shelves(folder, clock.now)
         self._xml = XmlApi(self._shelves, clock.now)
         self._faults = Faults(0, 0.0, 0.0)
+        self._began_at = clock.now()
         self._was_asked = False
         self._ended = threading.Event()
         self._closing = ExitStack()
@@ -112,6 +113,8 @@ class Storage:
     def _answer(self, asked: Asked) -> Answer | None:
         self._was_asked = True
         try:
+            if self._weather.is_out("gs", self._clock.now() - self._began_at):
+                raise words.OUT
             self._check_bearer(asked)
             action = s3_actions.action_of(asked)
             answer = self._faults.met("s3", action, lambda: self._xml.answer(asked))
@@ -132,7 +135,7 @@ class Storage:
             raise words.STRANGER
 
     def _take_time(self, asked: Asked, answer: Answer) -> None:
-        slow_s, rate = self._weather.s3_slow_s, self._weather.s3_mib_s
+        slow_s, rate = self._weather.gs_slow_s, self._weather.gs_mib_s
         if rate is not None:
             given = len(answer.body) if answer.stretch is None else answer.stretch.size
             slow_s += (len(asked.body) + given) / MIB / rate

@@ -22,6 +22,7 @@ UNSIGNED = Refused(
 )  # fmt: skip
 STRANGER = Refused("InvalidCredentials", "Invalid Credentials", 401)
 NO_GENERATION = Refused("InvalidArgument", "x-goog-if-generation-match is no number.", 400)
+OUT = Refused("ServiceUnavailable", "We encountered an internal error. Please try again.", 503)
 UNMET = Refused(
     "PreconditionFailed", "At least one of the pre-conditions you specified did not hold.", 412
 )  # fmt: skip
