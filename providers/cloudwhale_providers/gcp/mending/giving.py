@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cloudwhale.spi.errors import CloudwhaleError
-from cloudwhale_providers.gcp.asking import Calls, said_by
+from cloudwhale_providers.gcp.asking import Calls, said_by, says_that_it_is_gone
 from cloudwhale_providers.gcp.policies import Binding, Places, role_id
 from cloudwhale_providers.wants import Want
 
@@ -48,7 +48,12 @@ class GivenRoles:
         return f"projects/{self.places.project}/roles/{role_id(one.role)}"
 
     def _has(self, one: Binding) -> bool:
-        bindings = self._policy(one).get("bindings") or ()
+        try:
+            bindings = self._policy(one).get("bindings") or ()
+        except CloudwhaleError as error:
+            if says_that_it_is_gone(error):  # what it is on is still to be made
+                return False
+            raise
         return any(self._is_it(one, told) and one.member in told["members"] for told in bindings)
 
     def _is_it(self, one: Binding, told: Mapping[str, Any]) -> bool:
