@@ -143,7 +143,7 @@ def test_a_launch_whose_answer_was_lost_makes_one_machine() -> None:
     for kind in ("error-after-success", "timeout"):
         box = stepped(Weather(operation_s=5.0))
         provider = box.provider("lab")
-        box.endpoint.fault("compute.instances.insert", kind)  # type: ignore[arg-type]
+        box.endpoint.fault("compute.instances.insert", kind)
         with pytest.raises(Unreachable):
             provider.launch(_request(box))
         machine = box.provider("lab").launch(_request(box))

@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from threading import Lock
 from typing import Any
 
@@ -61,7 +62,7 @@ class Advice:
         if not due:
             return
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            answers = list(pool.map(lambda key: self._asked(key, now), due))
+            answers = list(pool.map(partial(self._asked, now), due))
         with self._lock:
             self._told |= {key: told for key, told in zip(due, answers, strict=True) if told}
 
@@ -93,7 +94,7 @@ class Advice:
         old = [key for key in spot if ages[key] >= HOLDS_S]
         return sorted(old, key=lambda key: (-ages[key], not spot[key], key))[:AT_ONCE]
 
-    def _asked(self, key: Key, now: Instant) -> Told | None:
+    def _asked(self, now: Instant, key: Key) -> Told | None:
         region, type_name = key
         try:
             answer = self._account.compute(

@@ -62,13 +62,15 @@ class Clients:
         try:
             request = self._request(service, method, words)
             limit_s = WAIT_S if method.endswith(".wait") else self._answer_s
-            found: Any = request.execute(http=self._line(limit_s).http, num_retries=0)
+            found: Mapping[str, Any] | str = request.execute(
+                http=self._line(limit_s).http, num_retries=0
+            )
         except wrong.HttpError as error:
             said = told(int(error.resp.status), error.content)
             raise refusal(said, errand) from Refused(said)
         except _trouble() as error:
             raise failure(error, errand) from error
-        return found if isinstance(found, dict) else {}  # what is deleted answers with nothing
+        return {} if isinstance(found, str) else found  # what is deleted answers with nothing
 
     def project(self) -> str:
         """Return the project of the credentials; raise Denied when there are none."""

@@ -73,5 +73,5 @@ class Endings:
 def _ending(operation: Mapping[str, Any]) -> Ending | None:
     kind = str(operation.get("operationType", ""))
     at = names.instant(operation.get("insertTime")) or names.instant(operation.get("startTime"))
-    has_failed = bool((operation.get("error") or {}).get("errors"))
+    has_failed = bool(operation.get("error"))
     return None if kind not in KINDS or at is None or has_failed else Ending(kind, at)

@@ -38,8 +38,8 @@ class Errand(NamedTuple):
     def of(cls, service: str, method: str, words: Mapping[str, Any]) -> "Errand":
         """Return what a call asks for."""
         where = str(words.get("zone") or words.get("region") or "")
-        body: Any = words.get("body") or {}
-        accounts: Any = body.get("serviceAccounts") if isinstance(body, dict) else None
+        body: Mapping[str, Any] = words.get("body") or {}
+        accounts: Sequence[Mapping[str, Any]] = body.get("serviceAccounts") or ()
         account = str(accounts[0].get("email", "")) if accounts else ""
         project = str(words.get("project") or "")
         return cls(permission(service, method), where, project, account)

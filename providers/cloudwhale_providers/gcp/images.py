@@ -1,6 +1,7 @@
 """Which image machines boot from: a family names it; looked at once an hour, and pinned then."""
 
 import re
+from collections.abc import Mapping
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -99,11 +100,12 @@ class Images:
             raise self._no_image(path, "is not there, or this account may not see it") from error
         return self._image(path, said)
 
-    def _image(self, path: str, said: Any) -> Image:
+    def _image(self, path: str, said: Mapping[str, Any]) -> Image:
         architecture = said.get("architecture", ARCHITECTURE)
         if architecture != ARCHITECTURE:
             raise self._no_image(path, f"is for {architecture}, and machines are {ARCHITECTURE}")
-        state = (said.get("deprecated") or {}).get("state", "")
+        deprecated: Mapping[str, Any] = said.get("deprecated") or {}
+        state = str(deprecated.get("state", ""))
         if state in ("OBSOLETE", "DELETED"):
             raise self._no_image(path, f"is {state.lower()}")
         project, name = path.split("/")[1], str(said["name"])

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from cloudwhale_providers.gcp.asking import Said
@@ -14,26 +14,27 @@ LIMIT = re.compile(r"Limit: ([0-9.]+)")
 def told(status: int, body: bytes) -> Said:
     """Return what the answer to a call that was refused says; it may be no JSON at all."""
     try:
-        document: Any = json.loads(body)
-        error: Any = document["error"]
-        says = str(error["message"])
-    except (ValueError, KeyError, TypeError):
+        return _read(status, json.loads(body)["error"])
+    except (ValueError, KeyError, TypeError, AttributeError):
         return Said(str(status), body[:200].decode(errors="replace") or f"HTTP {status}", status)
-    info = next((one for one in _dicts(error.get("details")) if one.get("reason")), {})
+
+
+def _read(status: int, error: Mapping[str, Any]) -> Said:
+    info = _first(one for one in _dicts(error.get("details")) if one.get("reason"))
     reasons = [str(one["reason"]) for one in _dicts(error.get("errors")) if one.get("reason")]
     code = str(info.get("reason") or next(iter(reasons), "") or error.get("status") or status)
-    facts = {str(key): str(value) for key, value in (info.get("metadata") or {}).items()}
-    return _with_quota(Said(code, says, status, facts=facts))
+    metadata: Mapping[str, Any] = info.get("metadata") or {}
+    facts = {str(key): str(value) for key, value in metadata.items()}
+    return _with_quota(Said(code, str(error["message"]), status, facts=facts))
 
 
 def wrong_with(operation: Mapping[str, Any]) -> Sequence[Said]:
     """Return what an operation has failed of; none: it has not failed."""
     found: list[Said] = []
-    for one in _dicts((operation.get("error") or {}).get("errors")):
+    error: Mapping[str, Any] = operation.get("error") or {}
+    for one in _dicts(error.get("errors")):
         details = _dicts(one.get("errorDetails"))
-        quota: Mapping[str, Any] = next(
-            (part["quotaInfo"] for part in details if part.get("quotaInfo")), {}
-        )
+        quota = _first(part["quotaInfo"] for part in details if part.get("quotaInfo"))
         status = int(operation.get("httpErrorStatusCode") or 400)
         said = Said(str(one.get("code", "")), str(one.get("message", "")), status)
         found.append(_with_quota(said, quota))
@@ -58,5 +59,13 @@ def _metric(info: Mapping[str, Any]) -> str:
     return str(info.get("limitName", "")).partition("-per-")[0].replace("-", "_")
 
 
-def _dicts(found: Any) -> Sequence[dict[str, Any]]:
-    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+def _dicts(found: Iterable[Any] | None) -> Sequence[Mapping[str, Any]]:
+    """Return the parts of a list that are what they should be."""
+    return [one for one in found or () if hasattr(one, "get")]
+
+
+def _first(some: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Return the first of some parts; empty where there is none."""
+    for one in some:
+        return one
+    return {}
