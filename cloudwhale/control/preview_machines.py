@@ -14,6 +14,7 @@ from cloudwhale.model.offer import Offer
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.units import NOTHING, MicroUsd, Seconds
 from cloudwhale.planning.gravity import regions_of_jobs
+from cloudwhale.planning.hopping import warning
 from cloudwhale.planning.ledger import split
 
 TOUCH_S: Seconds = 1.0
@@ -155,7 +156,8 @@ def _seats(
             "cost": costs[seat.job],
             "worst": worsts[seat.job],
         }
-        reason = step.reason.but(says=_says(machine))
+        warns = warning(jobs[seat.job], step)
+        reason = step.reason.but(says=f"{_says(machine)}{'; ' if warns else ''}{warns}")
         found[seat.job] = Seated(offer, reason, costs[seat.job], len(weights) == 1, fields)
     return found
 

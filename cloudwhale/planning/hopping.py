@@ -175,14 +175,36 @@ def settled(found: Matched, hops: Hops) -> Matched:
     return replace(found, leaving=(*hops.leaving, *found.leaving))
 
 
-def told(step: p.Rent, hops: Hops) -> p.Rent:
-    """Return a step that rents for those who hop, with their reason."""
+def told(step: p.Rent, hops: Hops, jobs: Mapping[str, Job]) -> p.Rent:
+    """Return a step that rents for those who hop, with their reason; who cannot hop is told so."""
     mine = [name for name in step.rental.jobs if name in hops.of]
-    if not mine:
-        return step
-    reason = hops.of[mine[0]]
-    says = f"{reason.says}; {step.reason.says}"
-    return step.model_copy(update={"reason": reason.but(says=says, change=step.reason.change)})
+    reason, says = step.reason, step.reason.says
+    if mine:
+        reason = hops.of[mine[0]].but(change=reason.change)
+        says = f"{reason.says}; {says}"
+    says += "".join(
+        f"; {warns}" for name in step.rental.jobs if (warns := warning(jobs[name], step))
+    )
+    return (
+        step
+        if says == step.reason.says
+        else step.model_copy(update={"reason": reason.but(says=says)})
+    )
+
+
+def warning(job: Job, step: p.Rent) -> str:
+    """Say what a job risks that saves nothing where its machine cannot be had for longer."""
+    rental, most_s = step.rental, job.spec.max_duration_s
+    if saves(job) or not is_fixed(rental):
+        return ""
+    lands_at = rental.lease.away_until - landing_s([job])
+    starts_at = max((one.starts_at for one in step.seats if one.job == job.id), default=lands_at)
+    if most_s is not None and starts_at + most_s <= lands_at:
+        return ""
+    return (
+        f"{job.id} saves nothing, and the machine's stop cannot be moved: "
+        f"unless it is done by {clock(lands_at)} it would begin anew"
+    )
 
 
 def hops_from(job: Job, rental: Rental) -> bool:

@@ -72,7 +72,7 @@ def _plan(world: World, policies: Policies, lost: Mapping[str, Reason]) -> Plan:
         *_changed_reasons(world, queue, found),
         *kept.steps,
         *supplied.joined,
-        *(switching.told(hopping.told(step, hops), switches) for step in rented.steps),
+        *(switching.told(hopping.told(step, hops, world.jobs), switches) for step in rented.steps),
         *_not_rented(found, rented),
         *switching.explained(switches, world),
         *moved,

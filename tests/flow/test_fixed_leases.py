@@ -192,6 +192,14 @@ def test_who_saves_nothing_is_never_made_to_hop_and_gets_a_longer_lease_then() -
     assert is_done(of) and not list(events(of, Code.HOPS))
     leases = [lease_s(one) for one in machines(of)]
     assert len(leases) == 2 and leases[1] > 3 * HOUR
+    said = [one.event.reason.says for one in told(of.store) if isinstance(one.event, e.Waits)]
+    assert "j saves nothing, and the machine's stop cannot be moved: unless it is done" in said[0]
+
+
+def test_who_can_never_run_beyond_its_lease_is_not_warned() -> None:
+    of = played(an_arrival(HOUR, checkpoint=None, max_duration_s=1.4 * HOUR))
+    assert is_done(of)
+    assert not [one for one in told(of.store) if "saves nothing" in one.event.model_dump_json()]
 
 
 def test_past_the_soft_line_it_goes_on() -> None:
