@@ -1,5 +1,6 @@
 """Machines behind a driver of libcloud: lists that lack what is there, ends, leftovers, others'."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -213,15 +214,13 @@ def test_a_machine_that_failed_is_left_over_until_it_is_removed() -> None:
 
 
 def test_a_volume_that_is_called_as_our_machines_are_is_left_over() -> None:
-    class Volume:
-        id, name = 7, "cw-lab-01234567-rent-7-1"
-
+    volume = SimpleNamespace(id=7, name="cw-lab-01234567-rent-7-1")
     gone: list[Any] = []
 
     class Storing(LastingDummy):
         def __init__(self, cloud: DummyCloud) -> None:
             super().__init__(cloud)
-            self.list_volumes = lambda: [] if gone else [Volume()]
+            self.list_volumes = lambda: [] if gone else [volume]
 
         def destroy_volume(self, volume: Any) -> bool:
             gone.append(volume.id)

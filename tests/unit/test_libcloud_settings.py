@@ -75,7 +75,7 @@ def test_several_clouds_are_reached_through_libcloud_and_offered_by_their_names(
     assert found["ovh/GRA11/l4-90/on-demand"].source == "cloudwhale.toml"
     made = providers(settings, "lab")
     assert made["ovh"].stops == frozenset()
-    assert made["fast"].stops == {"self"}
+    assert made["fast"].stops == frozenset({"self"})
 
 
 def test_what_their_tables_say_stands_in_the_catalogue(tmp_path: Path) -> None:
