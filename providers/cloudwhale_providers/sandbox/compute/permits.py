@@ -52,16 +52,27 @@ def everything_of_users(caller: Caller, permission: str, resource: str) -> bool:
     return not caller.machine
 
 
+def _nobody(caller: Caller, permission: str, resource: str) -> None:
+    """Tell nobody."""
+
+
 class Permits:
     """Holds callers to what they may ask for; `may_ask` can be another."""
 
     def __init__(self, may_ask: MayAsk = everything_of_users) -> None:
         self.may_ask = may_ask
+        self.on_needed: Callable[[Caller, str, str], object] = _nobody
+        """Called with what a call needs, allowed or not; not with what somebody only asks about."""
+
+    def has(self, caller: Caller, permission: str, resource: str) -> bool:
+        """Say whether somebody may do what he is about to do."""
+        self.on_needed(caller, permission, resource)
+        return self.may_ask(caller, permission, resource)
 
     def check(self, call: Call) -> None:
         """Raise Refused for the first permission that is missing."""
         resource = call.method.path.format_map(call.path)
         for permission in needs_of(call):
-            if not self.may_ask(call.caller, permission, resource):
+            if not self.has(call.caller, permission, resource):
                 says = f"Required '{permission}' permission for '{resource}'"
                 raise GoogleRefused("forbidden", says)

@@ -54,7 +54,7 @@ def _bare(binding: Words) -> Words:
 
 def must(permits: Permits, call: Call, permission: str, resource: str) -> None:
     """Raise Refused for who may not."""
-    if not permits.may_ask(call.caller, permission, resource):
+    if not permits.has(call.caller, permission, resource):
         says = f"Permission '{permission}' denied on resource '{resource}' (or it may not exist)."
         raise GoogleRefused("forbidden", says)
 

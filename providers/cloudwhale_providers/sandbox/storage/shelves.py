@@ -65,6 +65,11 @@ class Shelves:
         """Return an object; raise Refused."""
         return self._objects.get(bucket, key)
 
+    def has(self, bucket: str, key: str) -> bool:
+        """Say whether there is an object now."""
+        found = self._objects.buckets().get(bucket)
+        return found is not None and key in found.objects
+
     def page(self, bucket: str, prefix: str, after: str, delimiter: str, most: int) -> Page:
         """Return what begins with a prefix, from behind a key on, at most so much."""
         return self._objects.page(bucket, prefix, after, delimiter, most)

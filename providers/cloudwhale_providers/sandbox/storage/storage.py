@@ -23,7 +23,7 @@ from cloudwhale_providers.sandbox.endpoint.refused import Refused
 from cloudwhale_providers.sandbox.endpoint.weather_values import Weather
 from cloudwhale_providers.sandbox.endpoint.web import Server
 from cloudwhale_providers.sandbox.names import GCP_BUCKET
-from cloudwhale_providers.sandbox.storage import words
+from cloudwhale_providers.sandbox.storage import needs, words
 from cloudwhale_providers.sandbox.storage.shelves import Shelves
 from cloudwhale_providers.sandbox.storage.xml_api import XmlApi
 
@@ -50,6 +50,8 @@ class Storage:
         self._clock, self._weather, self._port, self._real = clock, weather or Weather(), port, real
         self.knows: Callable[[str], bool] = bool
         """Whether a bearer's token opens it; by itself any that is not empty."""
+        self.may: needs.MayDo = needs.anybody
+        """Whether whoever shows a token may do what a request needs."""
         self._shelves = Shelves(folder, clock.now)
         self._xml = XmlApi(self._shelves, clock.now)
         self._faults = Faults(0, 0.0, 0.0)
@@ -115,7 +117,8 @@ class Storage:
         try:
             if self._weather.is_out("gs", self._clock.now() - self._began_at):
                 raise words.OUT
-            self._check_bearer(asked)
+            token = self._bearer(asked)
+            self._check_may(asked, token)
             action = s3_actions.action_of(asked)
             answer = self._faults.met("s3", action, lambda: self._xml.answer(asked))
         except Refused as refused:
@@ -126,13 +129,21 @@ class Storage:
         date = formatdate(int(self._clock.now()), usegmt=True)
         return replace(answer, headers={**answer.headers, "Date": date})
 
-    def _check_bearer(self, asked: Asked) -> None:
-        """Raise Refused for who shows no token, or one that nobody gave."""
+    def _bearer(self, asked: Asked) -> str:
+        """Return the token; raise Refused for who shows none, or one that nobody gave."""
         said = asked.headers.get("authorization", "")
         if not said.startswith(BEARER):
             raise words.UNSIGNED
-        if not self.knows(said.removeprefix(BEARER)):
+        token = said.removeprefix(BEARER)
+        if not self.knows(token):
             raise words.STRANGER
+        return token
+
+    def _check_may(self, asked: Asked, token: str) -> None:
+        """Raise Refused for who may not."""
+        for permission, resource in needs.needs_of(asked, self._shelves.has):
+            if not self.may(token, permission, resource):
+                raise words.denied(permission, resource)
 
     def _take_time(self, asked: Asked, answer: Answer) -> None:
         slow_s, rate = self._weather.gs_slow_s, self._weather.gs_mib_s

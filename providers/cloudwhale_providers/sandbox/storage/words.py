@@ -31,6 +31,11 @@ TOO_SMALL = Refused(
 )  # fmt: skip
 
 
+def denied(permission: str, resource: str) -> Refused:
+    """Return how somebody is refused who may not."""
+    return Refused("AccessDenied", f"Access denied: {permission} on {resource}.", 403)
+
+
 @dataclass(frozen=True, slots=True)
 class Match:
     """What generation an object must have; 0: there is none of that name; None: any."""
