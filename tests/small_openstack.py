@@ -169,8 +169,9 @@ class Clerk(BaseHTTPRequestHandler):
             return 200, {"flavors": rows}, {}
         if path.endswith("/images"):
             images = [
-                {"id": name, "name": title, "status": "active", "created_at": MADE_AT, "min_disk": 0,
-                 "updated_at": MADE_AT, "min_ram": 0, "container_format": "bare", "size": 1}
+                {"id": name, "name": title, "status": "active", "created_at": MADE_AT,
+                 "updated_at": MADE_AT, "min_ram": 0, "min_disk": 0, "size": 1,
+                 "container_format": "bare"}
                 for name, title in IMAGES.items()
             ]  # fmt: skip
             return 200, {"images": images}, {}

@@ -21,7 +21,7 @@ from cloudwhale.spi.errors import Denied, SettingsError
 from cloudwhale_providers.libcloud.driving import Driving, driver_class
 from cloudwhale_providers.libcloud.launching import refuse, troubles
 from cloudwhale_providers.libcloud.names import name_of, said_by, short
-from cloudwhale_providers.libcloud.settings import LibcloudSettings, read
+from cloudwhale_providers.libcloud.settings import LibcloudSettings, Size, read
 
 TOML = """
 mailbox = "s3://lab/whale"
@@ -250,3 +250,12 @@ def test_a_driver_or_a_library_that_is_not_there_is_told_of(
     monkeypatch.setitem(sys.modules, "libcloud.compute.providers", None)
     (row, *_) = providers(written(tmp_path), "lab")["fast"].check()
     assert "pip install 'cloudwhale[libcloud]'" in row.remedy
+
+
+def test_the_page_has_settings_that_hold(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "libcloud.md").read_text()
+    settings = written(tmp_path, page.partition("```toml\n")[2].partition("```")[0])
+    must_reach(settings)
+    assert [one.id for one in supply(settings, NOW).offers] == ["ovh/GRA11/l4-90/on-demand"]
+    for key in (*LibcloudSettings.model_fields, *Size.model_fields):
+        assert f"`{key}`" in page, f"{key} is not explained"
