@@ -19,7 +19,9 @@ from staging import jobs_of, pass_by
 
 from cloudwhale.control.replay import world_of
 from cloudwhale.control.store.memory import MemoryStore
+from cloudwhale.model import event as e
 from cloudwhale.model.job import HOLDS_A_PLACE, JobState, RetryRule
+from cloudwhale.model.reason import Code
 from cloudwhale.model.rental import ON_ITS_WAY, RentalState
 from cloudwhale.model.units import Instant, micro_usd
 from cloudwhale.planning.planner import plan
@@ -81,16 +83,16 @@ class FatefulCloud(WarningCloud):
         return min(super().next_at(now), *(max(now, at) for _, at in self.due.values()), now + 1e9)
 
 
-def a_play(seed: int) -> Stage:
+def a_play(seed: int, *, stops_move: bool = True) -> Stage:
     FatefulCloud.drawn, FatefulCloud.due = random.Random(f"fates-{seed}"), {}
     shelves = [
         Shelf(an_offer(name, zone=name, market="spot", price_usd_h=micro_usd(price),
-                       cap_usd_h=micro_usd(price)))
+                       cap_usd_h=micro_usd(price), stop_moves=stops_move))
         for name, price in (("r-a", "1"), ("r-b", "1.1"), ("r-c", "3"))
     ]  # fmt: skip
     return a_cloudy_stage(
         ("middling", "saving", "middling"), shelves, budget="200", cloud=FatefulCloud, seed=seed,
-        duration_s=500.0, retry=RetryRule(max=50, backoff_s=5.0),
+        duration_s=500.0 if stops_move else 100.0, retry=RetryRule(max=50, backoff_s=5.0),
     )  # fmt: skip
 
 
@@ -116,7 +118,25 @@ def next_machines(stage: Stage) -> Iterable[tuple[str, int]]:
 def test_no_attempt_starts_before_the_one_before_it_has_ended_whatever_becomes_of_its_machine(
     seed: int,
 ) -> None:
-    stage = a_play(seed)
+    lived_through(a_play(seed), seed)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_nor_where_stops_cannot_be_moved_and_jobs_hop(seed: int) -> None:
+    """Their files say a fifth of what they take: each outlives the lease that it begins under."""
+    stage = a_play(seed, stops_move=False)
+    lived_through(stage, seed)
+    stops = [one.event for one in stage.scenery.store.since(0) if _ends_a_lease(one.event)]
+    assert stops, "somebody outlived a lease"
+
+
+def _ends_a_lease(event: e.Event) -> bool:
+    codes = (Code.HOPS, Code.LEASE_ENDS)
+    return isinstance(event, e.StopWished) and event.reason.code in codes
+
+
+def lived_through(stage: Stage, seed: int) -> None:
+    """Play to the end, with kills of the controller; check all that is promised on the way."""
     stage.raise_controller()
     kills = random.Random(f"kills-{seed}")
     for _ in range(400):
