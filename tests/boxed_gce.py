@@ -47,6 +47,7 @@ class Gce:
     token: str = ""
     """Of who asks; empty: a new one of the user."""
     _client: Any = None
+    _resources: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def client(self) -> Any:
         """Return Google's client of the API."""
@@ -57,15 +58,17 @@ class Gce:
             )
         return self._client
 
+    def _resource(self, name: str) -> Any:
+        """Return the part of the client that asks about `instances`; it takes a while to make."""
+        if name not in self._resources:
+            self._resources[name] = getattr(self.client(), name)()
+        return self._resources[name]
+
     def ask(self, method: str, **words: Any) -> dict[str, Any]:
         """Return the answer of `instances.insert`, asked once."""
-        found = self.client()
-        *parts, verb = method.split(".")
-        for part in parts:
-            found = getattr(found, part)()
-        if "project" not in words:
-            words["project"] = PROJECT
-        request = getattr(found, verb)(**words)
+        resource, verb = method.split(".")
+        words.setdefault("project", PROJECT)
+        request = getattr(self._resource(resource), verb)(**words)
         token = self.token or self.compute.user_token()
         request.headers["authorization"] = f"Bearer {token}"
         http = _HTTP.Http()
