@@ -92,6 +92,13 @@ def test_within_one_cloud_nothing_is_weighed(left: Where | None) -> None:
     assert stock.bringing.most(job) == 0
 
 
+def test_the_checker_finds_a_machine_whose_money_is_not_enough_for_what_is_brought() -> None:
+    of = world(a_saved(20 * GB), THERE, HERE.but(capacity=0))
+    step = rented(world(a_saved(20 * GB).but(saved_from=None), THERE))
+    short = p.Plan(version=of.version, steps=(step,))
+    assert "set-aside" in {fault.rule for fault in checker.check(short, of, RENTING.rules)}
+
+
 def test_a_budget_that_does_not_hold_the_egress_does_not_rent() -> None:
     job = a_saved(20 * GB)
     alone = rented(world(job.but(saved_from=None), THERE))
