@@ -82,9 +82,15 @@ class Meter:
 
 
 def line_of(one: Instance, now: Instant) -> Line:
-    """Return the bill of a machine, in the whole seconds that clouds list; no price: nothing."""
+    """Return the bill of a machine, in the times that its cloud lists; no price: nothing.
+
+    EC2 lists whole seconds, Compute Engine thousandths.
+    """
     extras, price = _extras(one), one.price_usd_h or 0
-    since, ended = floor(one.launched_at), None if one.ended_at is None else floor(one.ended_at)
+    since, ended = (
+        _listed(one, one.launched_at),
+        None if one.ended_at is None else _listed(one, one.ended_at),
+    )
     until = now if ended is None else ended
     disk_s = 0.0
     if ended is not None and one.provider in STAY and one.state == "terminated":
@@ -93,6 +99,10 @@ def line_of(one: Instance, now: Instant) -> Line:
         one.id, one.tags.get(NODE, ""), one.type, one.zone, one.market, since, ended, price, extras,
         cost(price + extras, until - since) + of_disk(disk_s), one.provider, disk_s,
     )  # fmt: skip
+
+
+def _listed(one: Instance, at: Instant) -> Instant:
+    return at if one.provider in STAY else floor(at)
 
 
 def of_disk(kept_s: Seconds) -> int:

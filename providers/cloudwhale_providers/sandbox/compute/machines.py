@@ -1,14 +1,13 @@
 """The machines of Compute Engine, and what becomes of them as time goes by.
 
-`Instance.launched_at` is the creation and `ended_at` when STOPPING began, in whole seconds; whoever
-is preempted has its processes for up to 30 s more. Compute Engine charges from RUNNING on, so what
-the box counts is never less.
+`Instance.launched_at` is the creation and `ended_at` when STOPPING began, as they are listed;
+whoever is preempted has its processes for up to 30 s more. Compute Engine charges from RUNNING on,
+so what the box counts is never less.
 A machine that has shut down by itself is TERMINATED: it is kept, with its disk, until somebody
 deletes it. Restarts of machines (automaticRestart) do not happen here.
 """
 
 import heapq
-import math
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +16,7 @@ from typing import Any, Literal
 
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale_providers.sandbox.compute.operations import Failure, Operations
-from cloudwhale_providers.sandbox.compute.wording import Words, link, written_at
+from cloudwhale_providers.sandbox.compute.wording import Words, link, listed_at, written_at
 from cloudwhale_providers.sandbox.endpoint.machines import Instance, State
 from cloudwhale_providers.sandbox.endpoint.strikes import Strikes
 from cloudwhale_providers.sandbox.endpoint.weather_values import Interruption, Maintenance, Weather
@@ -336,7 +335,7 @@ class Machines:
         """Let a machine's processes end now; those of one that has ended are left alone."""
         one = record.instance
         if one.ended_at is None:
-            ended_at = max(one.launched_at, float(math.floor(at)))
+            ended_at = max(one.launched_at, listed_at(at))
             record.instance = replace(one, ended_at=ended_at, reason=reason)
             self.told.append(("ended", record.instance))
 

@@ -13,6 +13,7 @@ from cloudwhale_providers.sandbox.compute.wording import (
     Words,
     fingerprint,
     link,
+    listed_at,
     number,
     region_of,
     written_at,
@@ -37,7 +38,7 @@ def record(wish: Wish, turn: int, now: Instant, price: MicroUsd | None) -> Recor
     instance = Instance(
         id=id, type=kind.name, region=region_of(wish.zone), zone=wish.zone, market=wish.market,
         tags=tags_of(wish.metadata), user_data=wish.metadata.get(USER_DATA, ""),
-        launched_at=float(int(now)), price_usd_h=price, vcpus=kind.cpu,
+        launched_at=listed_at(now), price_usd_h=price, vcpus=kind.cpu,
         disk_gib=sum(one.gib for one in wish.disks), metadata_tags=True, profile=wish.account,
         image=next((one.image.path for one in wish.disks if one.image is not None), ""),
         provider="gcp", name=wish.name, volumes=tuple(one.name for one in wish.disks),

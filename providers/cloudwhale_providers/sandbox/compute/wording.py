@@ -57,6 +57,12 @@ def written_at(at: Instant) -> str:
     return datetime.fromtimestamp(at, UTC).astimezone(PACIFIC).isoformat(timespec="milliseconds")
 
 
+def listed_at(at: Instant) -> Instant:
+    """Return a time as whoever reads a list knows it: bills are counted from such."""
+    found = read_at(written_at(at))
+    return at if found is None else found
+
+
 def read_at(text: str) -> Instant | None:
     """Return a time that was written in RFC 3339; None: it is none."""
     try:
