@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,8 @@ class Box:
     pause: Pause = for_real
     clients: Callable[[], Clients] | None = None
     """How it is asked where not over HTTP."""
+    log: list[str] = field(default_factory=list[str])
+    """Methods and paths that were asked so, also in vain."""
 
     def provider(
         self, installation: str, *listed: Offer, mailbox: str = MAILBOX, **said: Any
@@ -129,25 +131,32 @@ def boxed(folder: Path, weather: Weather | None = None) -> Generator[Box]:
     assert cloud.complaints == []
 
 
-def stepped(weather: Weather | None = None) -> Box:
-    """Make a cloud that is asked without a socket, and whose time goes when somebody waits."""
+def stepped(weather: Weather | None = None, checked: bool = True) -> Box:
+    """Make a cloud that is asked without a socket, and whose time goes when somebody waits.
+
+    `checked`: every answer is held against Google's own description.
+    """
     clock = SteppedClock(1_800_000_000.0)
-    cloud = Compute(clock, weather, real=lambda for_s: 0.0, checked=True)
+    cloud = Compute(clock, weather, real=lambda for_s: 0.0, checked=checked)
     cloud.mount(api("compute", "v1"))
     for described, methods in cloud.project_apis.described():
         cloud.mount(described, methods)
-    clients = lambda: Clients("http://box", credentials=_anybody, transport=lambda s: Wire(cloud))  # noqa: E731
+    log: list[str] = []
+
+    def clients() -> Clients:
+        return Clients("http://box", credentials=_anybody, transport=lambda s: Wire(cloud, log))
 
     def pause(for_s: Seconds) -> None:
         clock.advance_to(clock.now() + for_s)
 
-    return Box(cloud, clock, pause, clients)
+    return Box(cloud, clock, pause, clients, log)
 
 
 class Wire:
     """Stands where httplib2's connection does."""
 
-    def __init__(self, cloud: Compute) -> None:
+    def __init__(self, cloud: Compute, log: list[str]) -> None:
+        self._log = log
         self._cloud, self._answer = cloud, cloud._answer  # pyright: ignore[reportPrivateUsage]
 
     def request(
@@ -155,6 +164,7 @@ class Wire:
     ) -> tuple[Any, bytes]:
         parts = urlsplit(uri)
         target = f"{parts.path}?{parts.query}" if parts.query else parts.path
+        self._log.append(f"{method} {parts.path}")
         said: Mapping[str, str] = headers or {}
         named = {name.lower(): value for name, value in said.items()}
         named["authorization"] = f"Bearer {self._cloud.user_token()}"
