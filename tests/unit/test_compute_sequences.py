@@ -24,7 +24,7 @@ WEATHER = Weather(
     operation_s=5.0,
     interruptions=(Interruption(age_s=60.0, which=Which("g2-standard-4"), nth=2),),
     reaps=(Reap(age_s=40.0, which=Which(KINDS[2]), nth=1), Reap(which=Which(KINDS[2]), nth=3)),
-    quotas={"NVIDIA_L4_GPUS": 3.0},
+    quotas={"NVIDIA_L4_GPUS": 2.0},
 )
 FINE = {200, 400, 404, 409, 412}
 """What may come of a call that is asked at random."""
@@ -66,6 +66,8 @@ def check(box: Gce) -> None:
         assert seen is not None and (seen.state == "terminated") == (one["status"] == "TERMINATED")
         if one["status"] in ("PROVISIONING", "STAGING", "RUNNING"):
             assert seen.ended_at is None
+        if one["status"] == "TERMINATED":
+            assert seen.ended_at is not None, "what has stopped is charged no longer"
     assert set(disks) == set(listed), "a disk goes with its machine"
     seen_all = box.compute.instances()
     assert len({one.id for one in seen_all}) == len(seen_all)
@@ -77,7 +79,7 @@ def check(box: Gce) -> None:
     )
     quotas = box.ask("regions.get", region="us-central1")["quotas"]
     told = {one["metric"]: one["usage"] for one in quotas}
-    assert told["NVIDIA_L4_GPUS"] == gpus <= 3.0
+    assert told["NVIDIA_L4_GPUS"] == gpus <= 2.0
     assert told["SSD_TOTAL_GB"] == 200.0 * len(disks)
 
 
