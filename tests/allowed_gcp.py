@@ -37,13 +37,14 @@ from cloudwhale.model.job import CheckpointRule
 from cloudwhale.model.offer import Offer
 from cloudwhale.spi.provider import LaunchRequest, Machine, Provider
 from cloudwhale_providers.first_words import program
+from cloudwhale_providers.gcp.clients import Clients
 from cloudwhale_providers.gcp.policies import Binding, Name, Places, bindings, permissions
 from cloudwhale_providers.sandbox.compute.calls import Caller
 from cloudwhale_providers.sandbox.compute.places import MACHINE_ACCOUNT, PROJECT, USER_ACCOUNT
 from cloudwhale_providers.sandbox.names import GCP_BUCKET
 from cloudwhale_providers.sandbox.storage import Storage
 
-LAB = "lab"
+LAB, UBUNTU = "lab", "ubuntu-os-cloud"
 MAILBOX = f"gs://{GCP_BUCKET}/mailbox"
 PLACES = Places(PROJECT, GCP_BUCKET, "mailbox", MACHINE_ACCOUNT, f"serviceAccount:{USER_ACCOUNT}")
 ON_DEMAND, SPOT = an_offer(market="on-demand"), an_offer()
@@ -149,10 +150,24 @@ def strict_cloud(folder: Path, life: Life) -> Iterator[Cloud]:
         try:
             p.setenv("STORAGE_EMULATOR_HOST", storage.start())
             p.setenv("GOOGLE_BEARER_TOKEN", box.endpoint.user_token())
+            _planted(box)
             _hold(box, storage, life)
             yield Cloud(box, storage, metadata)
         finally:
             storage.close()
+
+
+def _planted(box: Box) -> None:
+    """Leave a disk and an address, as if launches had."""
+    calls, labels = Clients(box.endpoint.url), {"cloudwhale-installation": LAB}
+    calls.call(
+        "compute", "disks.insert", project=PROJECT, zone="us-central1-a",
+        body={"name": "left", "sizeGb": "10", "labels": labels},
+    )  # fmt: skip
+    calls.call(
+        "compute", "addresses.insert", project=PROJECT, region="us-central1",
+        body={"name": "left", "labels": labels},
+    )  # fmt: skip
 
 
 def _hold(box: Box, storage: Storage, life: Life) -> None:
@@ -197,7 +212,11 @@ def whole_life(folder: Path) -> Life:
     with strict_cloud(folder, life) as cloud:
         provider = cloud.box.provider(LAB, ON_DEMAND, SPOT, PLAIN, mailbox=MAILBOX)
         provider.check()
-        named = cloud.box.provider(LAB, mailbox=MAILBOX, external_address=False)
+        image = Clients(cloud.box.endpoint.url).call(
+            "compute", "images.getFromFamily", project=UBUNTU, family="ubuntu-2404-lts-amd64"
+        )["name"]
+        path = f"projects/{UBUNTU}/global/images/{image}"
+        named = cloud.box.provider(LAB, mailbox=MAILBOX, external_address=False, image=path)
         named.check()
         provider.offers(cloud.box.clock.now())
         _mailbox(folder)

@@ -10,14 +10,6 @@ from cloudwhale_providers.sandbox.names import GCP_BUCKET
 
 GIVEN = bindings(PLACES)
 USED: tuple[Name, ...] = tuple(name for name in NAMES if name != "setup")
-OTHERWISE = {
-    "compute.addresses.delete": "no address is ever left by our launches; `leaks` removes others'",
-    "compute.addresses.get": "the same",
-    "compute.disks.delete": "disks go with their machines; what a failed launch leaves is removed",
-    "compute.disks.get": "the same",
-    "compute.images.get": "an image that the settings name by itself",
-}
-"""Why a permission is there that this life does not need."""
 MACHINE = f"serviceAccount:{PLACES.machine}"
 FOLDER = f"projects/_/buckets/{GCP_BUCKET}/objects/mailbox"
 
@@ -43,8 +35,6 @@ def test_everybody_was_there(life: Life) -> None:
 
 @pytest.mark.parametrize(("name", "permission"), list(each()))
 def test_without_it_something_is_refused(life: Life, name: Name, permission: str) -> None:
-    if permission in OTHERWISE:
-        return
     given = [one for one in GIVEN if one.role == name]
     needed = [one for one in life.needs if allows(given, one)]
     assert [one for one in needed if not allows(given, one, without=permission)], (
