@@ -1,5 +1,6 @@
 """Starts the clouds of a box: each by its name, with what stands beside it."""
 
+import contextlib
 import json
 import os
 from collections.abc import Callable, Mapping
@@ -9,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cloudwhale.spi.clock import Clock
-from cloudwhale_providers.sandbox import record
 from cloudwhale_providers.sandbox.clouds import Cloud, Clouds, Listening, begun
 from cloudwhale_providers.sandbox.endpoint import Instance
 from cloudwhale_providers.sandbox.endpoint.refused import Refused
@@ -103,7 +103,7 @@ def _gcp(
     compute = begun(make, ground.ports.get(GCP, 0), ground.stack)
     storage = begun(make_store, ground.ports.get(GCP_STORE, 0), ground.stack)
     storage.knows = lambda token: _is_known(compute, token)
-    _keep_key(ground.folder / CREDENTIALS, compute.key_file())
+    _keep_key(ground.folder / CREDENTIALS, compute)
     clouds[GCP], stores[GCP_STORE] = compute, storage
     guests[GCP] = lambda one, told: guest(one, compute, told[GCP], clock.now)
 
@@ -116,10 +116,18 @@ def _is_known(compute: "Compute", token: str) -> bool:
     return True
 
 
-def _keep_key(path: Path, told: Mapping[str, str]) -> None:
-    """Write the key of whoever is inside where only its user may read it; raise OSError."""
-    os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
-    record.write(path, json.dumps(told, indent=2))
+def _keep_key(path: Path, compute: "Compute") -> None:
+    """Write the key of whoever is inside where only its user may read it; raise OSError.
+
+    It stays the same for all boxes of a folder: a controller that outlives one has read it.
+    """
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        compute.take_key(json.loads(path.read_text()))
+    draft = path.with_suffix(".new")
+    file = os.open(draft, os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(file, "w") as opened_file:
+        json.dump(compute.key_file(), opened_file, indent=2)
+    os.rename(draft, path)
 
 
 OPENS = {AWS: _aws, GCP: _gcp}

@@ -193,9 +193,16 @@ class Compute:
     def key_file(self) -> Mapping[str, str]:
         """Return what a file says that GOOGLE_APPLICATION_CREDENTIALS may name: the user's key.
 
-        Its tokens are exchanged here; the key is drawn anew for each box.
+        Its tokens are exchanged here; the key is drawn anew, unless an earlier one was taken.
         """
         return self._tokens.key_file(self.url)
+
+    def take_key(self, told: Mapping[str, str]) -> None:
+        """Go on with the key of such a file, of an earlier box: whoever outlived that has it.
+
+        Raise ValueError or KeyError when there is none in it.
+        """
+        self._tokens.take_key(told)
 
     def user_token(self) -> str:
         """Return a new access token of the user."""

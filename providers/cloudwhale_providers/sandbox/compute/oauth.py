@@ -72,6 +72,13 @@ class Tokens:
             "token_uri": url + PATH, "universe_domain": "googleapis.com",
         }  # fmt: skip
 
+    def take_key(self, told: Mapping[str, str]) -> None:
+        """Go on with the key of an earlier box's file; raise ValueError, KeyError for none."""
+        from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+        found: Any = load_pem_private_key(told["private_key"].encode(), None)
+        self.key_id, self.__dict__["_key"] = told["private_key_id"], found
+
     def of_user(self) -> Token:
         """Return a new token of the user."""
         return self._given(Caller(USER_ACCOUNT))
