@@ -12,12 +12,15 @@ from clouding import (
     an_offer,
     cloud_of,
     is_settled,
+    left_over,
+    plant_forgotten,
     rentals_of,
     settles,
     warn,
 )
 from staging import jobs_of, pass_by
 
+from cloudwhale.control.sweeping import EVERY_S, GRACE_S
 from cloudwhale.mailbox.box import inbox_from
 from cloudwhale.mailbox.documents import Joined
 from cloudwhale.model import event as e
@@ -268,6 +271,14 @@ def test_nothing_is_rented_where_nobody_ends_a_machine_in_time_and_that_is_told_
     assert not cloud_of(stage).hired
     (says,) = noted(stage, Code.NO_STOP)
     assert says.startswith("nothing is rented from cloud: neither it nor its machines end them")
+
+
+def test_a_machine_that_nobody_ends_is_swept_as_others_are() -> None:
+    stage = a_cloudy_stage((), cloud=Endless)
+    plant_forgotten(cloud_of(stage), stage.scenery.clock.now(), GRACE_S)
+    stage.raise_controller()
+    stage.play(lambda: not left_over(stage), EVERY_S + GRACE_S)
+    assert cloud_of(stage).running == 0 and not left_over(stage)
 
 
 class Fleet(SimulatedCloud):

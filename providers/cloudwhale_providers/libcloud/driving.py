@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from cloudwhale.spi.errors import CloudwhaleError, Denied, SettingsError
-from cloudwhale_providers.libcloud.errors import said, translated
+from cloudwhale_providers.libcloud.errors import Lacking, is_lacking, said, translated
 from cloudwhale_providers.libcloud.settings import LibcloudSettings
 from cloudwhale_providers.libcloud.words import BY_ID, GETTERS, OF_DRIVER, USUAL, Taken, place_of
 
@@ -58,7 +58,7 @@ class Driving:
         driver = self.driver()
         method = getattr(driver, verb, None)
         if method is None:
-            absent = NotImplementedError(verb)
+            absent = Lacking(verb)
             raise translated(absent, verb, self._options.driver) from absent
         try:
             found = method(*things, **words)
@@ -72,7 +72,7 @@ class Driving:
         try:
             return self.ask(verb)
         except Denied as error:
-            if isinstance(error.__cause__, NotImplementedError):
+            if error.__cause__ is not None and is_lacking(error.__cause__):
                 return None
             raise
 

@@ -32,6 +32,15 @@ def code_of(error: BaseException) -> int:
     return 0
 
 
+class Lacking(Exception):
+    """A driver does not have what is asked of it."""
+
+
+def is_lacking(error: BaseException) -> bool:
+    """Say whether a driver does not have what it was asked for: the base of all drivers says so."""
+    return isinstance(error, Lacking) or type(error).__name__.startswith("NotImplemented")
+
+
 def is_gone(error: BaseException) -> bool:
     """Say whether a driver tells that the machine that it was asked for is not there."""
     cause = error.__cause__ or error
@@ -52,7 +61,7 @@ def translated(error: Exception, verb: str, driver: str) -> CloudwhaleError:
     What nobody can tell was done is Unreachable: the list shows it later.
     """
     says, code = f"{driver} answers {verb} with: {said(error)}", code_of(error)
-    if isinstance(error, NotImplementedError):
+    if is_lacking(error):
         return Denied(f"the driver {driver} of libcloud has no {verb}", "Name another driver.")
     if "InvalidCreds" in type(error).__name__ or code == 401:
         return Denied(says, "Look at `credentials` of its table, and at the variables it names.")
