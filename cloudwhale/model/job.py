@@ -340,7 +340,7 @@ class Job(Value):
     """The newest reason: why it waits, where it was placed, why it ended."""
     checkpoint: Checkpoint | None = None
     saved_from: Where | None = None
-    """In whose cloud it was saved, or brought to; None: on a machine of ours, or there is none."""
+    """In whose cloud it was saved, or brought to, or will be; None: on a machine of ours."""
     late_said: bool = False
     """Whether `checkpoint-late` was reported since the last checkpoint."""
     deadline_said: bool = False

@@ -17,6 +17,7 @@ from cloudwhale.model.rental import Egress, Rental
 from cloudwhale.model.units import MICRO_PER_USD, NOTHING, MicroUsd
 from cloudwhale.model.where import Where
 from cloudwhale.planning.gravity import GB, moves
+from cloudwhale.planning.shortlist import Moves
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,6 +40,9 @@ class Bringing:
     def __init__(self, offers: Sequence[Offer]) -> None:
         self._offers = offers
         self._providers = {offer.provider for offer in offers}
+        self._from: dict[Where, Row] = {}
+        """What a GB costs that is brought from there to each offer; 0 within one cloud."""
+        self._moves: dict[str, Moves] = {}
 
     def is_asked(self, job: Job) -> bool:
         """Say whether a job has saved something in a cloud, and others are offered."""
@@ -53,42 +57,55 @@ class Bringing:
         left = job.saved_from
         if left is None or left.provider == offer.provider:
             return None
-        return moves(self._offers, [left.region]).price(left.region, offer.region)
+        return self._prices(left).price(left.region, offer.region)
 
     def costs_usd(self, job: Job) -> Row:
         """Return what a job's checkpoint costs that is brought to each of the offers."""
-        left, saved = job.saved_from, job.checkpoint
-        size = 0.0 if saved is None else saved.size_bytes / GB
-        prices = moves(self._offers, [] if left is None else [left.region])
-        return _row(
-            size * prices.price(left.region, offer.region) if _leaves(job, offer) and left else 0.0
-            for offer in self._offers
-        )
+        return self._usd_gb_from(job) * (_size(job) / GB)
 
     def takes_s(self, job: Job) -> Row:
         """Return how long that takes, about."""
-        size = 0 if job.checkpoint is None else job.checkpoint.size_bytes
-        return _row(size / BRINGS_BYTES_S * _leaves(job, offer) for offer in self._offers)
+        import numpy as np
+
+        away = [_leaves(job, offer) for offer in self._offers]
+        return np.array(away, dtype=np.float64) * (_size(job) / BRINGS_BYTES_S)
 
     def most(self, job: Job) -> MicroUsd:
         """Return the most that is paid for bringing a job's checkpoint to any of the offers."""
         if not self.is_asked(job) or job.checkpoint is None:
             return NOTHING
-        first = {(offer.provider, offer.region): offer for offer in self._offers}
-        return max(self.worst(job, offer) for offer in first.values())
+        return cost_of(math.ceil(SPARE * _size(job)), float(self._usd_gb_from(job).max()))
 
     def worst(self, job: Job, offer: Offer) -> MicroUsd:
         """Return the most that is paid for bringing a job's checkpoint to a machine."""
-        price, saved = self.usd_gb(job, offer), job.checkpoint
-        if price is None or saved is None:
-            return NOTHING
-        return cost_of(math.ceil(SPARE * saved.size_bytes), price)
+        price = None if job.checkpoint is None else self.usd_gb(job, offer)
+        return NOTHING if price is None else cost_of(math.ceil(SPARE * _size(job)), price)
+
+    def _prices(self, left: Where) -> Moves:
+        found = self._moves.get(left.region)
+        if found is None:
+            found = self._moves[left.region] = moves(self._offers, [left.region])
+        return found
+
+    def _usd_gb_from(self, job: Job) -> Row:
+        import numpy as np
+
+        left = job.saved_from
+        if left is None:
+            return np.zeros(len(self._offers))
+        found = self._from.get(left)
+        if found is None:
+            prices = self._prices(left)
+            each = [
+                prices.price(left.region, offer.region) if _leaves(job, offer) else 0.0
+                for offer in self._offers
+            ]
+            found = self._from[left] = np.array(each, dtype=np.float64)
+        return found
 
 
-def _row(amounts: Iterable[float]) -> Row:
-    import numpy as np
-
-    return np.array(list(amounts), dtype=np.float64)
+def _size(job: Job) -> int:
+    return 0 if job.checkpoint is None else job.checkpoint.size_bytes
 
 
 def _leaves(job: Job, offer: Offer) -> bool:

@@ -95,9 +95,10 @@ def test_what_a_job_brings_to_a_machine_is_kept_with_it_and_where_it_lies_with_t
     store.append([
         e.Placed(at=2.0, job="a", attempt=1, placement=place, reason=why),
         e.Started(at=2.5, job="a", attempt=1),
-        e.CheckpointSaved(at=3.0, job="a", attempt=1, checkpoint=saved),
     ])  # fmt: skip
     here = Where(provider="cloud", region="r")
+    assert store.world(2.7).jobs["a"].saved_from == here, "what it saves will lie there"
+    store.append([e.CheckpointSaved(at=3.0, job="a", attempt=1, checkpoint=saved)])
     assert store.world(4.0).jobs["a"].saved_from == here
     there = rental("m-2", "r").but(taken=an_offer("snow", provider="snow", region="s"))
     rented(store, there)

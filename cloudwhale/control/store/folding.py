@@ -133,7 +133,8 @@ class Draft:
         if new is old:
             self._let_go(old, event)
             return
-        if new.checkpoint is not old.checkpoint:
+        begins = old.started_at is None and new.started_at is not None
+        if new.checkpoint is not old.checkpoint or (begins and new.checkpoint is None):
             new = self._saved(new)
         self.jobs.put(new.id, new)
         if old.state in HOLDS_A_PLACE and new.state not in HOLDS_A_PLACE:
