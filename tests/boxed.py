@@ -35,6 +35,7 @@ SCARCE = Weather(
     capacity=(
         Capacity(Which("g5.2xlarge", f"{REGION}a", "spot"), 0),
         Capacity(Which("g5.4xlarge", market="on-demand"), 2),
+        Capacity(Which("m7i.large", market="on-demand"), 1, again=False),
     ),
     refusals=(Refusal(Which("g6.xlarge", f"{REGION}a"), "InsufficientFreeAddressesInSubnet"),),
     quotas={"L-34B43A08": 8.0, "L-1216C47A": 8.0},

@@ -58,6 +58,14 @@ def test_capacity_is_freed_when_a_machine_ends(box: Box) -> None:
     assert made(box.fleet("plain", offer, market="on-demand"))
 
 
+def test_capacity_may_be_gone_for_good_when_a_machine_ends(box: Box) -> None:
+    offer = ("m7i.large", A)
+    first = made(box.fleet("plain", offer, market="on-demand"))[0]
+    box.ec2("terminate_instances", InstanceIds=[first])
+    answer = box.fleet("plain", offer, market="on-demand")
+    assert codes(answer) == [(A, "InsufficientInstanceCapacity")]
+
+
 def test_a_price_above_the_cap_is_refused(box: Box) -> None:
     words = fleet_words(
         "plain", [{"InstanceType": TYPE, "AvailabilityZone": A, "MaxPrice": "0.01"}]

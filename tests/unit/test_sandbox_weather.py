@@ -71,6 +71,7 @@ def test_whole_tables_are_read(tmp_path: Path) -> None:
         """
 capacity:
   - {type: g5.*, market: spot, machines: 0, until: 10m}
+  - {machines: 1, again: no}
 refuse: {code: Unsupported, zone: us-east-1b}
 interrupt: {at: 1h, notice: 10s, rebalance: 5s, machine: 2}
 fail: {after: 30s, code: Server.InternalError}
@@ -84,7 +85,10 @@ seed: 7
 """,
     )
     assert said == Weather(
-        capacity=(Capacity(Which("g5.*", "*", "spot"), 0, 0.0, 600.0),),
+        capacity=(
+            Capacity(Which("g5.*", "*", "spot"), 0, 0.0, 600.0),
+            Capacity(ANY, 1, again=False),
+        ),
         refusals=(Refusal(Which(zone="us-east-1b"), "Unsupported"),),
         interruptions=(
             Interruption(at_s=3600.0, notice_s=10.0, rebalance_s=5.0, nth=2),

@@ -127,10 +127,11 @@ def _capacity(script: Script, spot: Spot) -> Script:
 def _one_capacity(spot: Spot) -> Capacity:
     if spot.is_plain:
         return Capacity(ANY, _machines(spot))
-    fields = spot.fields(("machines", *WHICH, *SPAN))
+    fields = spot.fields(("machines", "again", *WHICH, *SPAN))
     if "machines" not in fields:
         raise spot.wrong("says no number of machines", "Add `machines: 0`, or more.")
-    return Capacity(which(fields), _machines(fields["machines"]), *span(fields))
+    again = "again" not in fields or fields["again"].truth(_YES)
+    return Capacity(which(fields), _machines(fields["machines"]), *span(fields), again)
 
 
 def _machines(spot: Spot) -> int:

@@ -111,7 +111,7 @@ class Room:
         for rule in self._weather.capacity:
             if not wish.is_like(rule) or not self._holds(rule, now):
                 continue
-            taken = sum(1 for other in (*self._taken(), *promised) if other.is_like(rule))
+            taken = sum(1 for other in (*self._taken(rule.again), *promised) if other.is_like(rule))
             if taken >= rule.machines:
                 says = (
                     f"We currently do not have sufficient {wish.type} capacity in the Availability "
@@ -124,10 +124,12 @@ class Room:
         age_s = now - self._began_at
         return rule.since_s <= age_s and (rule.until_s is None or age_s < rule.until_s)
 
-    def _taken(self) -> Sequence[Wish]:
+    def _taken(self, now_alone: bool = True) -> Sequence[Wish]:
+        """Return what machines have taken that live, or of all that there have been lately."""
+        records = [record for record in self._estate if record.is_live or not now_alone]
         return [
             Wish(one.type, one.region, one.zone, one.market, one.vcpus)
-            for one in (record.instance for record in self._estate if record.is_live)
+            for one in (record.instance for record in records)
         ]
 
 

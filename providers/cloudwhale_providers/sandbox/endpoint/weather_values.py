@@ -44,6 +44,8 @@ class Capacity:
     since_s: Seconds = 0.0
     until_s: Seconds | None = None
     """None: for good."""
+    again: bool = True
+    """Whether what is given back or taken can be had again; else somebody else has it then."""
 
 
 @dataclass(frozen=True, slots=True)
