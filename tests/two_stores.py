@@ -1,5 +1,6 @@
 """A stage with two clouds, each with a mailbox of its own, one of which may fail."""
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from staging import program_of
 
 from cloudwhale.mailbox.objects import Objects, open_objects
 from cloudwhale.model.offer import Offer
-from cloudwhale.model.units import Instant, micro_usd
+from cloudwhale.model.units import Instant, Seconds, micro_usd
 from cloudwhale.simulation.cloud import Shelf, SimulatedCloud
 from cloudwhale.simulation.stage import Stage
 from cloudwhale.spi.errors import StoreUnusable
@@ -75,16 +76,18 @@ def an_offer_of(provider: str, price: str = "3.6") -> Offer:
 def two_clouds(
     names: Sequence[str] = ("quick", "quick"),
     amounts: tuple[int, int] = (1, 1),
+    dry_after_s: Seconds = math.inf,
     store: Store | None = None,
 ) -> tuple[Stage, Ailing, Ailing]:
     """Make a stage whose `cloud` is cheaper than its `other`; return both clouds' stores, too.
 
-    `amounts`: how many machines each of them has.
+    `amounts`: how many machines each of them has; `dry_after_s`: from when on the first has none.
     """
     stage = a_cloudy_stage(names, store=store)
+    dry_at = stage.scenery.clock.now() + dry_after_s
     stores = Ailing(open_objects("memory://")), Ailing(open_objects("memory://"))
     shelves = (
-        Shelf(an_offer_of("cloud"), capacity=amounts[0]),
+        Shelf(an_offer_of("cloud"), amounts[0], droughts=((dry_at, math.inf),)),
         Shelf(an_offer_of("other", "3.8"), capacity=amounts[1]),
     )
     clouds = {

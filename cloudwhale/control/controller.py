@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from cloudwhale.control.answers import Noted
 from cloudwhale.control.arrivals import Found
 from cloudwhale.control.boots import Tidings
+from cloudwhale.control.carrying import brought
 from cloudwhale.control.dealings import Dealings
 from cloudwhale.control.effects import Effects, Key, Result
 from cloudwhale.control.executor import Executor, Posted, SecretUnusable
@@ -242,8 +243,9 @@ class Controller:
                 return []
             case Machines() as seen:
                 return self._watcher.machines_came(seen, world, now)
-            case Posted() as posted:
-                return _posted(result.key, posted, now)
+            case Posted(node=node, carried=carried) as posted:
+                job, rental = world.jobs.get(result.key.subject), world.rentals.get(node)
+                return [*brought(carried, job, rental, now), *_posted(result.key, posted, now)]
             case _ if result.key.verb == "wake":
                 self._watcher.woken(result.key.subject)
                 return []
@@ -305,6 +307,7 @@ class Controller:
             settled_at = _version_after(made, world)
             self._executor.carry_out(made, world, self._effects, self.epoch)
             self._unsaved += self._dealings.decided(made, world)
+            self._unsaved += self._executor.notes(made, world)
         self._effects.forget_unwanted(world.now)
         self._look_again_at = made.look_again_at
         self._planned_with = world.sightings

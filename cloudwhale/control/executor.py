@@ -1,8 +1,9 @@
 """Carries out one checked plan: an effect for each step that needs one; it never chooses."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from cloudwhale.control.carrying import Carried, Carrying
 from cloudwhale.control.doors import Doors
 from cloudwhale.control.effects import Effect, Effects, Key
 from cloudwhale.control.hiring import TELL, Hiring, LeaseTold, Where
@@ -21,15 +22,19 @@ from cloudwhale.control.reports import Stray
 from cloudwhale.control.secrets import seal_for, unseal
 from cloudwhale.mailbox.box import orders_to
 from cloudwhale.mailbox.documents import Order
+from cloudwhale.model import event as e
 from cloudwhale.model import plan as p
-from cloudwhale.model.job import Job
+from cloudwhale.model.job import HOLDS_A_PLACE, Checkpoint, Job
 from cloudwhale.model.node import Node
+from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.rental import Rental
 from cloudwhale.model.units import Instant
 from cloudwhale.model.world import World
+from cloudwhale.planning.ganging import restored
+from cloudwhale.reporting.figures import size
 from cloudwhale.spi.errors import CloudwhaleError, SettingsError
 from cloudwhale.spi.provider import LaunchRequest, Provider
-from cloudwhale.spi.store import Store
+from cloudwhale.spi.store import JobQuery, Store
 
 FORGET = "forget"
 KEEP_ORDERS = 1000  # obeyed orders kept for a person who looks for what happened
@@ -45,6 +50,8 @@ class Posted:
 
     node: str
     number: int
+    carried: Carried | None = None
+    """What was copied before it, so that its job goes on from there."""
 
 
 class Executor:
@@ -64,6 +71,7 @@ class Executor:
         self._key = key
         self._where = where
         self._hiring = Hiring(providers, mailboxes, where)
+        self._carrying = Carrying(mailboxes)
         self.doors = Doors()
         self._last_order: dict[str, int] = {}
 
@@ -127,7 +135,53 @@ class Executor:
             plain = start_order(job, node, sealed, fence=epoch, at=world.now)
             return plain if seat is None else of_rank(plain, job, seat)
 
-        return self._post(Key("start", job.id, job.attempt, rank), node.id, order)
+        posted = self._post(Key("start", job.id, job.attempt, rank), node.id, order)
+        restore = job.checkpoint if seat is None else restored(job, rank)
+        return self._after_carrying(posted, job, node.id, restore)
+
+    def _after_carrying(
+        self, posted: Effect, job: Job, node: str, restore: Checkpoint | None
+    ) -> Effect:
+        """Return an order's effect that brings first what the order names.
+
+        That may take long: whoever is wanted there no more by then is not started.
+        """
+        provider = self.doors.provider(node)
+        if not self._carrying.is_needed(job, provider, restore):
+            return posted
+
+        def post() -> Posted | None:
+            carried = self._carrying.carry(job, provider, restore)
+            if not self._is_wanted(job):
+                return None
+            done = posted.do()
+            assert isinstance(done, Posted)
+            return replace(done, carried=carried)
+
+        return Effect(posted.key, post, is_slow=True, lane=f"orders of {provider}")
+
+    def _is_wanted(self, job: Job) -> bool:
+        """Say whether an attempt is still to be begun."""
+        found = self._store.jobs(JobQuery(names_or_ids=(job.id,), limit=1))
+        now = next((one for one in found if one.id == job.id), None)
+        is_its = now is not None and now.attempt == job.attempt and now.state in HOLDS_A_PLACE
+        return is_its and now is not None and now.wish is None
+
+    def notes(self, plan: p.Plan, world: World) -> Iterator[e.Noted]:
+        """Yield to jobs that are placed away from what they have saved that it is brought."""
+        for step in plan.steps:
+            job = world.jobs[step.job] if isinstance(step, p.Place) else None
+            if not isinstance(step, p.Place) or job is None or job.checkpoint is None:
+                continue
+            provider = self.doors.provider(step.placement.node)
+            if self._carrying.is_elsewhere(job, provider):
+                left = "our own mailbox" if job.saved_from is None else job.saved_from.provider
+                says = (
+                    f"its checkpoint {job.checkpoint.name} is brought from {left} "
+                    f"({size(job.checkpoint.size_bytes)}) before it starts"
+                )
+                reason = Reason(code=Code.TRANSFERS, says=says)
+                yield e.Noted(at=world.now, subject=job.id, reason=reason)
 
     def _post_stop(self, job: Job, world: World, epoch: int, rank: int) -> Effect | None:
         if job.placement is None:

@@ -84,8 +84,65 @@ def test_a_controller_that_begins_while_a_store_is_away_sees_to_the_other() -> N
 
 
 def test_whoever_waits_is_rented_for_in_the_other_cloud() -> None:
-    stage, cloud, other = two_clouds(["quick"], amounts=(0, 1))
+    stage, cloud, _ = two_clouds(["quick"], amounts=(0, 1))
     cloud.is_away = True
     stage.raise_controller()
     assert settles(stage)
     assert set(states(stage).values()) == {JobState.COMPLETED}
+
+
+# -- jobs that move --------------------------------------------------------------------------
+
+
+def taken_away(stage: Stage) -> None:
+    """Let the first cloud take its machine once its job has saved."""
+    stage.raise_controller()
+    saved = lambda: bool(happened(stage, e.CheckpointSaved))  # noqa: E731
+    assert stage.play(saved, 400)
+    (hired,) = stage.scenery.clouds["cloud"].hired.values()
+    hired.taken_at = stage.machine_time
+
+
+def test_a_job_that_moves_to_another_cloud_finds_its_checkpoint_there() -> None:
+    stage, _, _ = two_clouds(["middling"], dry_after_s=40.0)
+    taken_away(stage)
+    assert settles(stage)
+    assert set(states(stage).values()) == {JobState.COMPLETED}
+    (event,) = happened(stage, e.Brought)
+    assert (event.left.provider, event.left.region) == ("cloud", "cloud-r")
+    assert event.size_bytes > 0
+    resumed = [one.resumed_from for one in happened(stage, e.Started)]
+    assert resumed[0] is None and resumed[1] is not None
+    notes = [one.reason.says for one in happened(stage, e.Noted)]
+    assert any("is brought from cloud" in says for says in notes)
+
+
+def test_a_checkpoint_whose_store_is_away_is_waited_for() -> None:
+    stage, cloud, _ = two_clouds(["middling"], dry_after_s=40.0)
+    taken_away(stage)
+    placed = lambda: len(happened(stage, e.Placed)) > 1  # noqa: E731
+    assert stage.play(lambda: bool(happened(stage, e.AttemptLost)), 200)
+    cloud.is_away = True
+    assert stage.play(placed, 400)
+    stage.play(lambda: False, 60)
+    assert len(happened(stage, e.Started)) == 1
+    cloud.is_away = False
+    assert settles(stage)
+    assert set(states(stage).values()) == {JobState.COMPLETED}
+    assert len(happened(stage, e.Brought)) == 1
+
+
+def test_a_job_that_was_cancelled_while_its_checkpoint_came_never_starts() -> None:
+    stage, cloud, _ = two_clouds(["middling"], dry_after_s=40.0)
+    taken_away(stage)
+    assert stage.play(lambda: bool(happened(stage, e.AttemptLost)), 200)
+    cloud.is_away = True
+    assert stage.play(lambda: len(happened(stage, e.Placed)) > 1, 400)
+    (job,) = states(stage)
+    now = stage.scenery.clock.now()
+    stage.scenery.store.append([e.CancelAsked(at=now, job=job)])
+    stage.play(lambda: False, 30)
+    cloud.is_away = False
+    assert settles(stage)
+    assert states(stage) == {job: JobState.CANCELLED}
+    assert len(happened(stage, e.Started)) == 1
