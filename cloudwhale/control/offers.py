@@ -128,13 +128,7 @@ class Offers:
         if has_stop or not offered.offers or name in self._without_stop:
             return None
         self._without_stop.add(name)
-        return Refusal(
-            code=Code.NO_STOP,
-            says=f"nothing is rented from {name}: neither it nor its machines end them in time "
-            "when nobody is there who could",
-            can_wait=False,
-            change="accept_no_stop = true in cloudwhale.toml rents there all the same",
-        )
+        return no_stop(name)
 
     def learn(self, hazards: Hazards) -> None:
         """Offer from now on with the hazards that our own machines have taught."""
@@ -300,3 +294,14 @@ def as_json(offers: Sequence[Offer]) -> str:
 def read_json(text: str) -> tuple[Offer, ...]:
     """Return offers from their JSON."""
     return tuple(Offer.model_validate(row) for row in json.loads(text))
+
+
+def no_stop(provider: str) -> Refusal:
+    """Return why nothing is rented where nobody ends a machine by itself."""
+    return Refusal(
+        code=Code.NO_STOP,
+        says=f"nothing is rented from {provider}: neither it nor its machines end them in time "
+        "when nobody is there who could",
+        can_wait=False,
+        change="accept_no_stop = true in cloudwhale.toml rents there all the same",
+    )

@@ -11,6 +11,7 @@ from cloudwhale.planning.gravity import moves
 from cloudwhale.planning.hazards import NOTHING_LEARNED, Hazards
 from cloudwhale.planning.shortlist import shortlist
 from cloudwhale.settings import Settings
+from cloudwhale.spi.errors import SettingsError
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +49,12 @@ def supply(
     from cloudwhale.control.catalogue import catalogue
 
     known = catalogue(settings, now)
-    limits = limits_of(settings)
-    offers = [hazards.told(one) for one in of_clouds(known.offers, settings.clouds)]
+    limits, endless = limits_of(settings), _without_stop(settings)
+    offers = [
+        hazards.told(one)
+        for one in of_clouds(known.offers, settings.clouds)
+        if one.provider not in endless
+    ]
     kept = allowed(offers, limits)
     here = {offer.id for offer in kept.offers} if kept.counts else set[str]()
     barred = [offer for offer in offers if offer.id not in here] if kept.counts else []
@@ -59,9 +64,29 @@ def supply(
         barred=shortlist(barred, prices),
         limits=limits,
         counts=kept.counts,
-        notes=known.notes,
+        notes=(*known.notes, *(_no_stop(name) for name in endless)),
         can_launch=bool(settings.clouds),
     )
+
+
+def _without_stop(settings: Settings) -> Sequence[str]:
+    """Return the clouds where nobody ends a machine in time, unless that is accepted."""
+    if settings.accept_no_stop or not settings.clouds:
+        return ()
+    from cloudwhale.control.desk import providers
+
+    try:
+        made = providers(settings.but(takes_jobs=False))
+    except SettingsError:
+        return ()  # whoever is about to rent is told what is wrong with a table
+    return [name for name, one in made.items() if one.stops is not None and not one.stops]
+
+
+def _no_stop(provider: str) -> str:
+    from cloudwhale.control.offers import no_stop
+
+    found = no_stop(provider)
+    return f"{found.says}; {found.change}."
 
 
 def of_clouds(offers: Sequence[Offer], clouds: Mapping[str, Mapping[str, Any]]) -> Sequence[Offer]:

@@ -68,7 +68,7 @@ def test_several_clouds_are_reached_through_libcloud_and_offered_by_their_names(
 ) -> None:
     settings = written(tmp_path)
     must_reach(settings)
-    found = {one.id: one for one in supply(settings, NOW).offers}
+    found = {one.id: one for one in supply(settings.but(accept_no_stop=True), NOW).offers}
     assert found.keys() == {
         "ovh/GRA11/l4-90/on-demand", "fast/here/gpu-h100x1-80gb/on-demand",
     }  # fmt: skip
@@ -76,6 +76,13 @@ def test_several_clouds_are_reached_through_libcloud_and_offered_by_their_names(
     made = providers(settings, "lab")
     assert made["ovh"].stops == frozenset()
     assert made["fast"].stops == frozenset({"self"})
+
+
+def test_where_nobody_ends_a_machine_a_plan_rents_nothing_and_says_so(tmp_path: Path) -> None:
+    found = supply(written(tmp_path), NOW)
+    assert [one.provider for one in found.offers] == ["fast"]
+    assert [one for one in found.notes if one.startswith("nothing is rented from ovh")]
+    assert not [one for one in found.notes if one.startswith("nothing is rented from fast")]
 
 
 def test_what_their_tables_say_stands_in_the_catalogue(tmp_path: Path) -> None:
@@ -256,6 +263,7 @@ def test_the_page_has_settings_that_hold(tmp_path: Path) -> None:
     page = (Path(__file__).parents[2] / "docs" / "libcloud.md").read_text()
     settings = written(tmp_path, page.partition("```toml\n")[2].partition("```")[0])
     must_reach(settings)
+    settings = settings.but(accept_no_stop=True)
     assert [one.id for one in supply(settings, NOW).offers] == ["ovh/GRA11/l4-90/on-demand"]
     for key in (*LibcloudSettings.model_fields, *Size.model_fields):
         assert f"`{key}`" in page, f"{key} is not explained"
