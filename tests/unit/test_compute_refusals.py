@@ -11,7 +11,9 @@ from cloudwhale_providers.sandbox.endpoint import Capacity, Refusal, Weather, Wh
 
 SCARCE = "g2-standard-16"
 WEATHER = Weather(
-    capacity=(Capacity(Which(SCARCE, ZONE, "spot"), 1),),
+    capacity=(
+        Capacity(Which(SCARCE, ZONE, "spot"), 1), Capacity(Which("e2-standard-4"), 2, again=False),
+    ),
     refusals=(
         Refusal(Which("e2-standard-8"), "RESOURCE_NOT_READY"),
         Refusal(Which("e2-standard-16"), "quotaExceeded"),
@@ -202,6 +204,15 @@ def test_a_stock_out_is_an_operation_that_fails_and_may_leave_a_disk(scarce: Gce
     scarce.wait(1.0)
 
 
+def test_capacity_may_be_gone_for_good_when_a_machine_ends(scarce: Gce) -> None:
+    for name in ("cw-first", "cw-second"):
+        scarce.made(name, kind="e2-standard-4")
+    scarce.ask("instances.delete", zone=ZONE, instance="cw-first")
+    scarce.wait(1.0)
+    operation = scarce.operation(scarce.insert("cw-third", kind="e2-standard-4"))
+    assert operation["error"]["errors"][0]["code"] == "ZONE_RESOURCE_POOL_EXHAUSTED"
+
+
 def test_the_weather_refuses_in_an_operation_or_at_once(scarce: Gce) -> None:
     assert scarce.failure("cw-op", kind="e2-standard-8")["code"] == "RESOURCE_NOT_READY"
     asked = body("cw-http", kind="e2-standard-16")
@@ -257,7 +268,6 @@ def test_a_stopped_machine_takes_no_quota_of_processors_but_of_its_disk(scarce: 
     before = used(scarce, "SSD_TOTAL_GB")
     scarce.made("cw-n2", kind="n2-standard-8")
     assert scarce.failure("cw-n3", kind="n2-standard-8")["code"] == "QUOTA_EXCEEDED"
-    scarce.ask("disks.delete", zone=ZONE, disk="cw-n3")
     scarce.compute.end("cw-n2")
     scarce.wait(1.0)
     assert (used(scarce, "N2_CPUS"), used(scarce, "SSD_TOTAL_GB")) == (0.0, before + 200.0)

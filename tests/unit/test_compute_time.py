@@ -7,6 +7,7 @@ from boxed_gce import NOON, PLAIN, TYPE, ZONE, Gce, a_gce, scheduling
 
 from cloudwhale_providers.sandbox.compute.wording import read_at, written_at
 from cloudwhale_providers.sandbox.endpoint import (
+    Capacity,
     Hang,
     Interruption,
     PriceFactor,
@@ -175,14 +176,37 @@ def test_a_host_error_stops_a_machine_without_a_word(box: Gce) -> None:
     assert ("noticed", "cw-broken") not in box.heard
 
 
-@pytest.mark.parametrize(
-    ("kind", "code"), [(FOURTH, "UNSUPPORTED_OPERATION"), (FIFTH, "INTERNAL_ERROR")]
-)
-def test_a_machine_may_fail_while_it_is_made(box: Gce, kind: str, code: str) -> None:
-    name = f"cw-still-{kind}"
-    assert box.failure(name, kind=kind)["code"] == code
+def test_a_machine_may_fail_while_it_is_made(box: Gce) -> None:
+    assert box.failure("cw-still", kind=FIFTH)["code"] == "INTERNAL_ERROR"
     box.wait(1.0)
-    assert is_gone(box, name) and ("started", name) not in box.heard
+    assert is_gone(box, "cw-still") and ("started", "cw-still") not in box.heard
+    assert box.compute.instance("cw-still") is None, "nothing is charged for it"
+
+
+def test_a_machine_that_is_preempted_while_it_is_made_stays_stopped_with_its_disk(box: Gce) -> None:
+    assert box.failure("cw-taken", kind=FOURTH)["code"] == "UNSUPPORTED_OPERATION"
+    box.wait(500.0)
+    assert box.status("cw-taken") == "TERMINATED"
+    assert box.ask("disks.get", zone=ZONE, disk="cw-taken")["users"]
+    box.ask("instances.delete", zone=ZONE, instance="cw-taken")
+    box.wait(1.0)
+    assert is_gone(box, "cw-taken")
+    assert box.refusal("disks.get", zone=ZONE, disk="cw-taken") == (404, "notFound")
+    assert [one for one in box.heard if "cw-taken" in one] == []
+
+
+def test_a_machine_whose_launch_fails_is_seen_for_a_moment() -> None:
+    scarce = Weather(operation_s=10.0, capacity=(Capacity(Which(TYPE), 0),))
+    with a_gce(scarce) as box:
+        operation = box.insert("cw-ghost")
+        assert box.status("cw-ghost") == "PROVISIONING"
+        assert box.compute.instances() == []
+        box.wait(10.0)
+        done = box.operation(operation)
+        info = done["error"]["errors"][0]["errorDetails"][1]["errorInfo"]
+        assert (info["reason"], info["metadatas"]["zone"]) == ("resource_availability", ZONE)
+        assert is_gone(box, "cw-ghost") and box.heard == []
+        assert box.refusal("disks.get", zone=ZONE, disk="cw-ghost") == (404, "notFound")
 
 
 def test_maintenance_is_announced_and_stops_a_machine(box: Gce) -> None:

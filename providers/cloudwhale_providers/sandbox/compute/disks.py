@@ -110,12 +110,12 @@ class Disks:
         found = self._all[zone, name]
         found.user, found.goes_too = user, goes_too
 
-    def leave(self, user: str, at: Instant) -> None:
+    def leave(self, user: str, at: Instant, they_stay: bool = False) -> None:
         """Let the disks of a machine that is deleted go with it, or stay."""
         for key, one in list(self._all.items()):
             if one.user != user:
                 continue
-            if one.goes_too:
+            if one.goes_too and not they_stay:
                 del self._all[key]
             else:
                 one.user, one.detached_at = "", at

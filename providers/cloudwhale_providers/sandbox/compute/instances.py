@@ -9,7 +9,7 @@ from cloudwhale_providers.sandbox.compute.calls import Call, Does
 from cloudwhale_providers.sandbox.compute.catalogue import catalogue
 from cloudwhale_providers.sandbox.compute.disks import Disks
 from cloudwhale_providers.sandbox.compute.lists import aggregated, listed
-from cloudwhale_providers.sandbox.compute.machines import Machines, Record
+from cloudwhale_providers.sandbox.compute.machines import Machines
 from cloudwhale_providers.sandbox.compute.making import (
     USER_DATA,
     keep_disks,
@@ -19,6 +19,7 @@ from cloudwhale_providers.sandbox.compute.making import (
     tags_of,
 )
 from cloudwhale_providers.sandbox.compute.places import PROJECT
+from cloudwhale_providers.sandbox.compute.records import Record
 from cloudwhale_providers.sandbox.compute.refused import GoogleRefused, not_found
 from cloudwhale_providers.sandbox.compute.room import GcpMarket, Room
 from cloudwhale_providers.sandbox.compute.timing import timing
@@ -37,6 +38,10 @@ class Estate:
     market: GcpMarket
     things: Things
     weather: Weather
+
+
+QUOTA = "QUOTA_EXCEEDED"
+"""What this fails with is never listed, not even for a while."""
 
 
 class Instances:
@@ -101,16 +106,18 @@ class Instances:
         path = path_of_wish(wish)
         done_at = call.now + estate.weather.operation_s
         failure = estate.room.failure(wish, call.now)
-        if failure is not None:
-            if estate.weather.leaves_disks:
-                keep_disks(wish, estate.disks, call.now, "")
-            target = (path, number(path, call.now))
-            return self._operations.begin(call, target, done_at, failure).words()
+        if failure is not None and failure.code == QUOTA:
+            return self._operations.begin(
+                call, (path, number(path, call.now)), done_at, failure
+            ).words()
         made = self._made(wish, call)
-        failure = self._machines.add(made, call.now)
+        failure = failure or self._machines.stillborn(made.instance)
+        if failure is None:
+            self._machines.add(made, call.now)
         operation = self._operations.begin(call, made.target, done_at, failure)
         if failure is not None:
-            self._machines.end_of_launch(made, done_at, failure.code)
+            made.leaves_disks = estate.weather.leaves_disks
+            self._machines.doom(made, failure, done_at)
         return operation.words()
 
     def _made(self, wish: Wish, call: Call) -> Record:
@@ -189,7 +196,7 @@ class Instances:
         return found
 
     def _gone(self, found: Record, at: Instant) -> None:
-        self._estate.disks.leave(found.path, at)
+        self._estate.disks.leave(found.path, at, they_stay=found.leaves_disks)
 
 
 def _check_print(said: Any, now: str) -> None:

@@ -9,15 +9,16 @@ deletes it. Restarts of machines (automaticRestart) do not happen here.
 
 import heapq
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale_providers.sandbox.compute.operations import Failure, Operations
-from cloudwhale_providers.sandbox.compute.wording import Words, link, listed_at, written_at
-from cloudwhale_providers.sandbox.endpoint.machines import Instance, State
+from cloudwhale_providers.sandbox.compute.records import STATES, Record, Then
+from cloudwhale_providers.sandbox.compute.wording import listed_at, written_at
+from cloudwhale_providers.sandbox.endpoint.machines import Instance
 from cloudwhale_providers.sandbox.endpoint.strikes import Strikes
 from cloudwhale_providers.sandbox.endpoint.weather_values import Interruption, Maintenance, Weather
 
@@ -30,70 +31,12 @@ MAINTENANCE = "compute.instances.terminateOnHostMaintenance"
 TIMED = {"DELETE": "compute.instances.deferredDelete", "STOP": "compute.instances.deferredStop"}
 """Types of the operations that Compute Engine leaves of what it has done by itself."""
 DELETED, STOPPED = "delete", "stop"
+STAYS = frozenset({"UNSUPPORTED_OPERATION", "PREEMPTED"})
+"""Codes of launches that were preempted: the machine is there, stopped, with its disk and name.
 
-STATES: dict[str, State] = {
-    "PROVISIONING": "pending", "STAGING": "pending", "RUNNING": "running",
-    "STOPPING": "shutting-down", "TERMINATED": "terminated",
-}  # fmt: skip
-Then = Literal["DELETE", "STOP"]
-
-
-@dataclass(slots=True)
-class Record:
-    """A machine, and all that is listed of it."""
-
-    instance: Instance
-    facts: Words
-    """What is listed of it, but for what changes by itself."""
-    status: str = "PROVISIONING"
-    then: Then = "STOP"
-    """What becomes of it when it is preempted, or its time is up."""
-    runs_for_s: Seconds | None = None
-    ends_at: Instant | None = None
-    """When its time is up; the later of what was asked for holds."""
-    notice_s: Seconds = 0.0
-    """How long before the soft off it wants to be told."""
-    made_at: Instant = 0.0
-    takes: Mapping[str, float] = field(default_factory=dict[str, float])
-    """What it takes of the quotas while it runs, by metric."""
-    is_gone: bool = False
-    times: Words = field(default_factory=dict[str, Any])
-    """`lastStartTimestamp` and `lastStopTimestamp`."""
-
-    @property
-    def key(self) -> tuple[str, str]:
-        """Return zone and name."""
-        return self.instance.zone, self.instance.name
-
-    @property
-    def path(self) -> str:
-        """Return what its link names."""
-        return str(self.facts["selfLink"]).removeprefix(link(""))
-
-    @property
-    def target(self) -> tuple[str, str]:
-        """Return path and id, as operations name it."""
-        return self.path, self.instance.id
-
-    @property
-    def attributes(self) -> Mapping[str, str]:
-        """Return its metadata by key."""
-        items: Sequence[Mapping[str, str]] = self.facts["metadata"].get("items") or ()
-        return {one["key"]: one["value"] for one in items}
-
-    @property
-    def takes_room(self) -> bool:
-        """Say whether its processors and GPUs are taken."""
-        return self.instance.ended_at is None
-
-    def words(self) -> Words:
-        """Return it as it is listed now."""
-        found = {**self.facts, **self.times, "status": self.status}
-        if self.ends_at is not None:
-            found["resourceStatus"] = {
-                "scheduling": {"terminationTimestamp": written_at(self.ends_at)}
-            }
-        return found
+So others have met it; whether it stays with instanceTerminationAction=DELETE nobody says, and the
+worse is taken here.
+"""
 
 
 class Machines:
@@ -162,15 +105,37 @@ class Machines:
 
     # -- what happens ------------------------------------------------------------------------
 
-    def add(self, record: Record, now: Instant) -> Failure | None:
-        """Let a new machine be; return why it never runs, None: it will."""
+    def add(self, record: Record, now: Instant) -> None:
+        """Let a new machine be."""
         one = record.instance
-        record.instance = one = replace(one, hangs=self._strikes.hangs(one))
+        record.instance = replace(one, hangs=self._strikes.hangs(one))
         self._records[one.id] = self._by_name[record.key] = record
-        failure = self._reaped(record, now)
-        if failure is None:
-            self._plan_life(record, now)
-        return failure
+        self._plan_life(record, now)
+
+    def doom(self, record: Record, failure: Failure, fails_at: Instant) -> None:
+        """Let a machine be listed whose launch fails, until it has; it never ran, and is not told
+        of. One that was preempted before it could start is TERMINATED then, and stays."""
+        one = record.instance
+        record.instance = replace(one, ended_at=one.launched_at, reason=failure.code)
+        self._by_name[record.key] = record
+
+        def fail(at: Instant) -> None:
+            if failure.code not in STAYS:
+                self._forget(record, at)
+            elif not record.is_gone:
+                self._become(record, "TERMINATED")
+
+        self.plan(fails_at, fail)
+
+    def stillborn(self, one: Instance) -> Failure | None:
+        """Return why a machine that is asked for never runs, as the weather has it; None: it
+        does."""
+        found: Failure | None = None
+        for reap in self._weather.reaps:
+            if reap.age_s <= 0 and self._strikes.is_meant(reap, reap.which, reap.nth, one):
+                code = reap.code if reap.code.isupper() else "INTERNAL_ERROR"
+                found = Failure(code, f"{code}: the instance could not be made")
+        return found
 
     def end(self, record: Record, code: str, at: Instant) -> None:
         """End a machine that has shut down by itself; one that has ended is left alone."""
@@ -201,15 +166,6 @@ class Machines:
         self.plan(gone_at, lambda at: self._forget(record, at))
         return gone_at
 
-    def end_of_launch(self, record: Record, at: Instant, code: str) -> None:
-        """Let a machine that never runs be gone when its launch has failed."""
-
-        def end(at: Instant) -> None:
-            self._close(record, at, code)
-            self._forget(record, at)
-
-        self.plan(at, end)
-
     def stop(self, record: Record, at: Instant) -> Instant:
         """Begin to stop a machine; return when it has stopped."""
         self._close(record, at, STOPPED)
@@ -234,6 +190,9 @@ class Machines:
             at = self._strikes.announced_at(one, event)
             if at is not None:
                 self.plan(at, partial(self._announce, record, event))
+        for reap in weather.reaps:
+            if reap.age_s > 0 and self._strikes.is_meant(reap, reap.which, reap.nth, one):
+                self.plan(now + reap.age_s, lambda at: self._break(record, at))
 
     def _stage(self, record: Record) -> None:
         if record.instance.ended_at is None:
@@ -250,6 +209,9 @@ class Machines:
             self.plan(record.ends_at + late_s, lambda at: self._expire(record, at))
         self._become(record, "RUNNING")
         self.told.append(("started", record.instance))
+
+    def _break(self, record: Record, at: Instant) -> None:
+        self._happen(record, HOST_ERROR, at, "STOP")
 
     def _expire(self, record: Record, at: Instant) -> None:
         self._happen(record, TIMED[record.then], at, record.then)
@@ -288,18 +250,6 @@ class Machines:
             self._take(record, at)
         else:
             self._happen(record, MAINTENANCE, at, "STOP")
-
-    def _reaped(self, record: Record, now: Instant) -> Failure | None:
-        failure: Failure | None = None
-        for reap in self._weather.reaps:
-            if not self._strikes.is_meant(reap, reap.which, reap.nth, record.instance):
-                continue
-            if reap.age_s > 0:
-                self.plan(now + reap.age_s, lambda at: self._happen(record, HOST_ERROR, at, "STOP"))
-            else:
-                code = reap.code if reap.code.isupper() else "INTERNAL_ERROR"
-                failure = Failure(code, f"{code}: the instance could not be made")
-        return failure
 
     def _happen(self, record: Record, what: str, at: Instant, then: Then) -> None:
         """End a machine by no call of anybody, and leave an operation that says so."""

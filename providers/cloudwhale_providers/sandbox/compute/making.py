@@ -5,9 +5,9 @@ from typing import Any
 
 from cloudwhale.model.units import Instant, MicroUsd
 from cloudwhale_providers.sandbox.compute.disks import Disk, Disks
-from cloudwhale_providers.sandbox.compute.machines import Record
 from cloudwhale_providers.sandbox.compute.places import NETWORK, PROJECT
 from cloudwhale_providers.sandbox.compute.quotas import taken_by
+from cloudwhale_providers.sandbox.compute.records import Record
 from cloudwhale_providers.sandbox.compute.wishes import DiskWish, Wish
 from cloudwhale_providers.sandbox.compute.wording import (
     Words,
@@ -60,15 +60,14 @@ def tags_of(metadata: Mapping[str, str]) -> dict[str, str]:
 
 
 def keep_disks(wish: Wish, disks: Disks, now: Instant, user: str) -> None:
-    """Let the disks of a machine be; `user`: its path, empty: it was never made."""
+    """Let the disks of a machine be; `user`: its path."""
     for one in wish.disks:
         if one.old:
-            if user:
-                disks.attach(wish.zone, one.name, user, one.goes_too)
+            disks.attach(wish.zone, one.name, user, one.goes_too)
         elif one.kind != "local-ssd":
             image = "" if one.image is None else one.image.path
             disk = Disk(one.name, wish.zone, one.kind, one.gib, now, image, one.labels, user)
-            disk.goes_too, disk.attached_at = one.goes_too, now if user else None
+            disk.goes_too, disk.attached_at = one.goes_too, now
             disks.keep(disk)
 
 

@@ -18,7 +18,7 @@ from cloudwhale_providers.sandbox.compute.quotas import (
 )
 from cloudwhale_providers.sandbox.compute.refused import STATUSES, GoogleRefused
 from cloudwhale_providers.sandbox.compute.wishes import Wish
-from cloudwhale_providers.sandbox.compute.wording import region_of
+from cloudwhale_providers.sandbox.compute.wording import Words, region_of
 from cloudwhale_providers.sandbox.endpoint.machines import Instance
 from cloudwhale_providers.sandbox.endpoint.market import Prices
 from cloudwhale_providers.sandbox.endpoint.room import is_of_ec2
@@ -79,9 +79,14 @@ class Room:
         for rule in self._weather.capacity:
             if not self._means(rule, wish, now):
                 continue
-            taken = sum(1 for one in self._machines if one.takes_room and _fits(rule, one.instance))
+            taken = sum(
+                1
+                for one in self._machines.all()
+                if (one.takes_room or (one.has_run and not rule.again))
+                and _fits(rule, one.instance)
+            )
             if taken >= rule.machines:
-                return Failure(STOCKOUT, _exhausted(wish))
+                return _exhausted(wish)
         return None
 
     def _means(self, rule: Capacity | Refusal, wish: Wish, now: Instant) -> bool:
@@ -104,8 +109,21 @@ def _fits(rule: Capacity, one: Instance) -> bool:
     return rule.which.fits(one.type, one.zone, one.market)
 
 
-def _exhausted(wish: Wish) -> str:
-    return (
+def _exhausted(wish: Wish) -> Failure:
+    """Return a stock-out with its details, as operations of public reports have them."""
+    says = (
         f"The zone 'projects/{PROJECT}/zones/{wish.zone}' does not have enough resources available "
         "to fulfill the request.  Try a different zone, or try again later."
     )
+    metadatas = {
+        "vmType": wish.kind.name, "zone": wish.zone, "zonesAvailable": "", "attachment": "",
+    }  # fmt: skip
+    info = {
+        "domain": "compute.googleapis.com", "reason": "resource_availability",
+        "metadatas": metadatas,
+    }  # fmt: skip
+    localized = f"A {wish.kind.name} VM instance is currently unavailable in the {wish.zone} zone."
+    details: list[Words] = [
+        {"localizedMessage": {"locale": "en-US", "message": localized}}, {"errorInfo": info},
+    ]  # fmt: skip
+    return Failure(STOCKOUT, says, details)

@@ -6,7 +6,7 @@ from typing import Any
 
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.spi.prices import Market
-from cloudwhale_providers.sandbox.compute.machines import Then
+from cloudwhale_providers.sandbox.compute.records import Then
 from cloudwhale_providers.sandbox.compute.refused import GoogleRefused, invalid
 from cloudwhale_providers.sandbox.compute.wording import read_at
 from cloudwhale_providers.sandbox.endpoint.weather_values import Weather
@@ -42,7 +42,7 @@ def timing(said: Mapping[str, Any], has_gpus: bool, weather: Weather, now: Insta
     restarts = bool(said.get("automaticRestart", not is_spot))
     if is_spot and restarts:
         says = "Scheduling must have preemptible be false when AutomaticRestart is true."
-        raise invalid(FIELD, "", says)
+        raise invalid(f"{FIELD}.preemptible", "true", says)
     moved = str(said.get("onHostMaintenance") or ("TERMINATE" if is_spot else "MIGRATE"))
     if moved == "MIGRATE" and has_gpus:
         says = "Instances with guest accelerators do not support live migration."
