@@ -10,7 +10,7 @@ from dataclasses import replace
 from cloudwhale.agent import course, seen, sight, taking, tenure
 from cloudwhale.agent.actions import Action, Close, Leave, Post, Prepare, Repeat
 from cloudwhale.agent.answers import Answer, including, knowing, turned
-from cloudwhale.agent.landing import Landing, land, stoppable
+from cloudwhale.agent.landing import Landing, land, stoppable, storing
 from cloudwhale.agent.seen import Seen, StopWish
 from cloudwhale.agent.state import HEARTBEAT_S as HEARTBEAT_S
 from cloudwhale.agent.state import AgentState, Attempt, Phase
@@ -73,7 +73,8 @@ def _reaction(state: AgentState, event: Seen, now: Instant) -> Answer:
         case seen.Orphaned():
             return replace(state, orphaned=True), ()
         case seen.LeaveAsked():
-            going = replace(state, leaving=True, land_until=now + event.land_s)
+            until = now + event.land_s + event.upload_s
+            going = replace(storing(state, now), leaving=True, land_until=until)
             why = "this machine's agent was told to go"
             return land(going, going.attempts, Landing(why, event.land_s), now)
         case seen.Tick():

@@ -1,7 +1,7 @@
 """Stops that the agent itself begins: each job as its own rule says; pure."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cloudwhale.agent import course
 from cloudwhale.agent.actions import Action
@@ -33,6 +33,15 @@ def land(state: AgentState, keys: Iterable[Key], limit: Landing, now: Instant) -
         state, more = turned(state, key, course.stopped(attempt, wish, now, state.agent))
         actions += more
     return state, tuple(actions)
+
+
+def storing(state: AgentState, now: Instant) -> AgentState:
+    """Let what is whole already be stored at once, while jobs still save."""
+    attempts = {
+        key: replace(one, publish_at=now) if one.phase is Phase.RUNNING else one
+        for key, one in state.attempts.items()
+    }
+    return replace(state, attempts=attempts)
 
 
 def stoppable(state: AgentState) -> list[Attempt]:

@@ -47,7 +47,9 @@ from cloudwhale.spi.clock import Clock
 from cloudwhale.spi.errors import StoreUnusable
 from cloudwhale.spi.notices import Notices
 
-LAND_S: Seconds = 20.0  # of the 30 that a provider waits for us: the rest is for the last uploads
+LAND_S: Seconds = 15.0
+"""For jobs, of the 30 s that a provider waits when it switches a machine off: half of them."""
+UPLOAD_S: Seconds = 7.0  # for what they have saved last; then last ends and goodbye, which is all
 LAST_ENDS_S: Seconds = 3.0
 GOODBYE_S: Seconds = 5.0
 SLEPT_S: Seconds = 15.0  # a loop that is so late did not run at all
@@ -233,7 +235,7 @@ class Rim:
             says = "a look at this machine hangs in its driver: GPU memory is not guarded"
             self._step(seen.Noted(Code.CANNOT_ACT, says))
         if self._landing.is_set() and self._state.land_until is None:
-            self._step(seen.LeaveAsked(LAND_S))
+            self._step(seen.LeaveAsked(LAND_S, UPLOAD_S))
         if self._charge.parent is not None and not self._state.orphaned:
             if os.getppid() != self._charge.parent:
                 self._step(seen.Orphaned())

@@ -273,6 +273,8 @@ class LeaveAsked:
 
     land_s: Seconds
     """At most this long for a job's grace."""
+    upload_s: Seconds = 0.0
+    """So much longer for what it has saved last."""
 
 
 @dataclass(frozen=True, slots=True)

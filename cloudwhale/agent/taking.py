@@ -12,7 +12,7 @@ from dataclasses import replace
 from cloudwhale.agent import course
 from cloudwhale.agent.actions import Action, Post
 from cloudwhale.agent.answers import Answer, turned
-from cloudwhale.agent.landing import Landing, land, stoppable
+from cloudwhale.agent.landing import Landing, land, stoppable, storing
 from cloudwhale.agent.seen import Warned
 from cloudwhale.agent.state import AgentState, Phase
 from cloudwhale.mailbox import documents as d
@@ -78,13 +78,8 @@ def _stopped(state: AgentState, now: Instant) -> Answer:
     keys, goes_at = [one.key for one in stoppable(state)], state.goes_at
     if not keys or goes_at is None:
         return state, ()
-    # What is whole already is stored while the job still saves.
-    state = replace(state, attempts={
-        key: replace(one, publish_at=now) if one.phase is Phase.RUNNING else one
-        for key, one in state.attempts.items()
-    })  # fmt: skip
     grace_s = max(0.0, goes_at - now) * UPLOAD_SHARE
-    return land(state, keys, Landing(state.goes_why, grace_s, goes_at), now)
+    return land(storing(state, now), keys, Landing(state.goes_why, grace_s, goes_at), now)
 
 
 def _given_up(state: AgentState, now: Instant) -> Answer:

@@ -308,6 +308,22 @@ def test_an_agent_that_goes_does_not_wait_for_a_store_that_takes_nothing() -> No
     assert of(Leave, agent.pass_(1.0)) == [Leave()]
 
 
+def test_what_is_saved_last_has_time_to_be_stored_before_an_agent_goes() -> None:
+    agent = Told().running()
+    agent.tell(seen.LeaveAsked(15.0, 7.0))
+    agent.pass_(15.0)
+    agent.tell(seen.Over(KEY, an_exit(137)))
+    assert of(Leave, agent.pass_(6.0)) == [], "its last checkpoint is on its way"
+    agent.tell(seen.Published(KEY, None))
+    assert of(Leave, agent.pass_(0.0)) == [Leave()]
+
+
+def test_what_is_whole_already_is_stored_as_soon_as_an_agent_is_told_to_go() -> None:
+    agent = Told().running()
+    agent.tell(seen.LeaveAsked(15.0, 7.0))
+    assert agent.state.attempts[KEY].publish_at == agent.now, "while the job still saves"
+
+
 def test_an_agent_whose_starter_is_gone_leaves_a_minute_after_its_last_job() -> None:
     agent = Told().running()
     agent.tell(seen.Orphaned())
