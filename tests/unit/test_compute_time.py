@@ -142,6 +142,21 @@ def test_a_machine_that_shuts_down_when_it_is_told_to_was_preempted(box: Gce) ->
     assert seen is not None and seen.reason == TAKEN
 
 
+def test_a_machine_that_is_preempted_before_it_runs_never_does() -> None:
+    with a_gce(Weather(boot_s=20.0)) as box:
+        box.insert("cw-early")
+        box.wait(5.0)
+        box.compute.interrupt("cw-early")
+        for _ in range(3):
+            box.wait(9.0)
+            assert box.status("cw-early") == "STOPPING"
+        box.wait(10.0)
+        assert is_gone(box, "cw-early") and box.heard == [
+            ("noticed", "cw-early"),
+            ("ended", "cw-early"),
+        ]
+
+
 def test_a_preempted_machine_may_be_kept_stopped(box: Gce) -> None:
     box.made("cw-frozen", scheduling=scheduling(instanceTerminationAction="STOP"))
     box.compute.interrupt("cw-frozen")

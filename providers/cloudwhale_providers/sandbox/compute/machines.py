@@ -195,11 +195,11 @@ class Machines:
                 self.plan(now + reap.age_s, lambda at: self._break(record, at))
 
     def _stage(self, record: Record) -> None:
-        if record.instance.ended_at is None:
+        if record.instance.ended_at is None and record.status != "STOPPING":
             self._become(record, "STAGING")
 
     def _run(self, record: Record, at: Instant) -> None:
-        if record.instance.ended_at is not None:
+        if record.instance.ended_at is not None or record.status == "STOPPING":
             return
         record.times["lastStartTimestamp"] = written_at(at)
         if record.runs_for_s is not None:
