@@ -16,6 +16,7 @@ from cloudwhale.cli.interrupts import Interrupts
 from cloudwhale.cli.tries import Tries
 from cloudwhale.cli.view import View
 from cloudwhale.control.desk import Desk
+from cloudwhale.mailbox.objects import Objects
 from cloudwhale.model import event as e
 from cloudwhale.model.job import HOLDS_A_PLACE, Job, JobState
 from cloudwhale.model.run import Run
@@ -28,6 +29,7 @@ from cloudwhale.spi.store import JobQuery
 TURN_S: Seconds = 0.1  # soon enough for an eye
 TAKE_OVER_S: Seconds = 1.0  # how often it is tried to become the controller
 EVENTS_AT_ONCE = 1000
+REST_S: Seconds = 30.0  # a store that hangs costs a turn so much; what lies in others is read
 
 LEAVES_ITS_PLACE = (e.Leaves, e.Cleared)
 
@@ -108,6 +110,8 @@ class _Reader:
     attempt: int
     tail: Tail
     lines: Lines
+    store: Objects
+    """Where it lies."""
 
 
 class _NotNow(Exception):
@@ -133,7 +137,9 @@ class Follower:
         self._readers: dict[str, _Reader] = {}
         self._closing: list[tuple[Job, _Reader]] = []
         """Of attempts that are over, until the rest of what they printed was read."""
-        self._unread: str = ""
+        self._deaf: dict[int, tuple[str, Instant]] = {}
+        """What was said of stores that could not be read, and until when they are left alone."""
+        self._rest_s = 0.0 if desk.mailboxes.is_one else REST_S
         self._read_at: Instant = 0.0
         self._tried_at: Instant | None = None
         self._held = host.holds
@@ -253,46 +259,61 @@ class Follower:
                 self._open_reader(job)
 
     def _open_reader(self, job: Job) -> None:
-        tail = Tail(self._desk.objects_of(job.id, job.attempt), job.id, job.attempt)
-        self._readers[job.id] = _Reader(job.attempt, tail, Lines())
+        store = self._desk.objects_of(job.id, job.attempt)
+        tail = Tail(store, job.id, job.attempt)
+        self._readers[job.id] = _Reader(job.attempt, tail, Lines(), store)
 
     def _close_reader(self, job: Job) -> None:
         reader = self._readers.pop(job.id, None)
         if reader is not None:
             self._closing.append((job, reader))
-            with self._may_be_unread():
-                self._read_rests()
+            self._read_rests(self._desk.clock.now())
 
     def _read_logs(self, now: Instant) -> None:
         every_s = look_every_s(self._desk.objects, TURN_S)
         if abs(now - self._read_at) < every_s / 2:
             return
         self._read_at = now
-        with self._may_be_unread():
-            self._read_rests()
-            for job_id, reader in self._readers.items():
-                data = reader.tail.more()
+        self._read_rests(now)
+        for job_id, reader in self._readers.items():
+            with self._may_be_unread(reader.store, now) as may:
+                data = reader.tail.more() if may else b""
                 if data:
                     lines = reader.lines.feed(data)
                     self._view.logged(self._scene.jobs[job_id], lines, reader.lines.partial)
 
-    def _read_rests(self) -> None:
-        while self._closing:
-            job, reader = self._closing[0]
-            lines = reader.lines.feed(reader.tail.rest()) + reader.lines.end()
-            self._closing.pop(0)
-            self._view.logged(job, lines, "")
+    def _read_rests(self, now: Instant) -> None:
+        for one in list(self._closing):
+            job, reader = one
+            with self._may_be_unread(reader.store, now) as may:
+                if may:
+                    lines = reader.lines.feed(reader.tail.rest()) + reader.lines.end()
+                    self._closing.remove(one)
+                    self._view.logged(job, lines, "")
+
+    @property
+    def _unread(self) -> str:
+        """What is said of a store that cannot be read; empty: all can."""
+        return next((says for says, _ in self._deaf.values()), "")
 
     @contextmanager
-    def _may_be_unread(self) -> Generator[None]:
-        """Let a store that cannot be read now, as behind a line that is cut, wait for a turn."""
+    def _may_be_unread(self, store: Objects, now: Instant) -> Generator[bool]:
+        """Let a store that cannot be read now, as behind a line that is cut, wait for a while.
+
+        Says whether it is to be asked: not again in the same turn, and where there are others not
+        for longer, as one that hangs would hold up what lies in those.
+        """
+        says, until = self._deaf.get(id(store), ("", now))
+        if says and 0 <= until - now <= self._rest_s:
+            yield False
+            return
         try:
-            yield
+            yield True
         except StoreUnusable as error:
             # Each try fails in words of its own, with its milliseconds: the first are told.
-            self._unread = self._unread or error.says
+            self._deaf[id(store)] = says or error.says, now + self._rest_s
         else:
-            self._unread = ""
+            self._deaf.pop(id(store), None)
 
     # -- who works on it ---------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 
-from cloudwhale.control.desk import mailbox_url, policies, providers
+from cloudwhale.control.desk import mailbox_url, own_mailboxes, policies, providers
 from cloudwhale.control.saying import Say, to_nobody
 from cloudwhale.control.store import database_url, open_store
 from cloudwhale.control.store.address import is_postgres, masked
@@ -31,7 +31,8 @@ def checks(settings: Settings, only: str = "", say: Say = to_nobody) -> Sequence
     rows = [_python(), _shell(), _groups(), check_gpus(settings.devices), check_docker()]
     rows += [row for provider in providers(settings).values() for row in provider.check()]
     rows += _archive(settings, say)
-    return [*rows, _database(settings), _mailbox(settings), _policies(settings)]
+    rows += [_database(settings), _mailbox(settings), *_own_mailboxes(settings)]
+    return [*rows, _policies(settings)]
 
 
 def _of_provider(settings: Settings, name: str) -> Sequence[Check]:
@@ -118,6 +119,17 @@ def _mailbox(settings: Settings) -> Check:
             remedy="Set `mailbox` to a folder or a bucket that all of them share.",
         )
     return Check(name="mailbox", state="ok", says=url)
+
+
+def _own_mailboxes(settings: Settings) -> Iterator[Check]:
+    """Open the mailboxes that clouds have for themselves; their providers' rows look into them."""
+    for name, url in own_mailboxes(settings).items():
+        try:
+            open_objects(url)
+        except CloudwhaleError as error:
+            yield _failed(f"mailbox of {name}", error)
+        else:
+            yield Check(name=f"mailbox of {name}", state="ok", says=url)
 
 
 def _may_be_shared(settings: Settings) -> bool:

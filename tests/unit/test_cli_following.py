@@ -15,6 +15,7 @@ from cloudwhale.cli.interrupts import Interrupts
 from cloudwhale.cli.view import PlainView
 from cloudwhale.clock import SystemClock
 from cloudwhale.control.desk import Desk
+from cloudwhale.control.mailboxes import Mailboxes
 from cloudwhale.control.store import MemoryStore
 from cloudwhale.mailbox.box import log_of, whole_log_key
 from cloudwhale.mailbox.objects import StoreObjects, open_objects
@@ -191,6 +192,28 @@ def test_a_store_that_cannot_be_read_for_a_while_ends_nobodys_following(
     assert line.tries > 1
     assert said[cut + 1] == "before the end"
     assert set(said[cut + 2 :]) == {"going on", "b-1 completed"}
+
+
+def test_of_a_store_that_is_away_others_know_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = Table("a-1", "b-1")
+    far = open_objects("memory://")
+    monkeypatch.setattr(far, "__class__", Line)
+    assert isinstance(far, Line)
+    mailboxes = Mailboxes(table.desk.objects, {"far": lambda: far})
+    monkeypatch.setitem(table.desk.__dict__, "mailboxes", mailboxes)
+    by_job = {"a-1": far, "b-1": table.desk.objects}
+    monkeypatch.setattr(Desk, "objects_of", lambda desk, job, attempt: by_job[job])
+
+    def cuts() -> None:
+        far.cut = True
+        for job in ("a-1", "b-1"):
+            log_of(by_job[job], job, 1).post(f"of {job}\n".encode(), 0)
+            table.ends(job)
+
+    starts = [lambda: table.starts("a-1"), lambda: table.starts("b-1")]
+    table.follower(several=True).to_the_end(Scripted(*starts, cuts), never)
+    assert any("of b-1" in line for line in table.lines())
+    assert far.tries <= 2  # it is left alone for a while
 
 
 def test_lines_of_several_jobs_say_whose_they_are() -> None:
