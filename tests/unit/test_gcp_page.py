@@ -38,7 +38,7 @@ def test_roles_are_made_from_the_files_and_called_as_they_are_given() -> None:
     (loop,) = re.findall(r"for role in (.*?); do", by_hand)
     assert loop.split() == [name for name in NAMES if name != "setup"]
     for name in ("controller", "acting", "mailbox", "machine-bucket"):
-        assert f"$roles/{role_id(name)}" in by_hand  # type: ignore[arg-type]
+        assert f"$roles/{role_id(name)}" in by_hand
 
 
 def test_every_permission_is_told_of() -> None:
