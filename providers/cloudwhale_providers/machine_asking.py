@@ -26,6 +26,7 @@ LONGEST_PAUSE_S = 8.0
 PIECE = 1 << 20
 TAGS = "node", "lease", "installation", "gpus"
 SAID = os.environ
+PART = "a cloud's own part of this program is missing"
 OFF = [0.0]
 """By how much the store's clock is ahead, once it has refused ours."""
 
@@ -147,7 +148,7 @@ class Desk:
 
     def tag(self, name: str) -> str:
         """Return what the machine was launched with under a name; empty: nothing."""
-        raise NotImplementedError
+        raise Trouble(PART)
 
     def door(self) -> str:
         """Return who the machine is to the mailbox's store; empty: it tells none apart."""
@@ -155,17 +156,17 @@ class Desk:
 
     def launched_at(self) -> float | None:
         """Return when its lease began to count; None where nobody says."""
-        raise NotImplementedError
+        raise Trouble(PART)
 
     def url_of(self, key: str) -> str:
         """Return where an object of the mailbox is."""
-        raise NotImplementedError
+        raise Trouble(PART)
 
     def headers(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes
     ) -> dict[str, str]:
         """Return headers with what proves who asks."""
-        raise NotImplementedError
+        raise Trouble(PART)
 
     # -- the machine ------------------------------------------------------------------------------
 
@@ -186,7 +187,7 @@ class Desk:
 
     def called(self, name: str) -> str:
         """Return what a tag is called there, for a person."""
-        raise NotImplementedError
+        raise Trouble(PART)
 
     def lease(self) -> None:
         """Print NUMBER:SECONDS, as the tag says it from the launch on, from now on."""
