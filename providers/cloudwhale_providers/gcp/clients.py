@@ -10,6 +10,7 @@ from functools import cache, lru_cache
 from importlib import import_module
 from threading import Lock, local
 from typing import Any
+from weakref import finalize
 
 from cloudwhale.model.units import Seconds
 from cloudwhale.spi.errors import Denied
@@ -113,12 +114,10 @@ class _Line:
     """A thread's transport, whose connections end with it."""
 
     def __init__(self, http: Any, plain: Any) -> None:
-        self.http, self._plain = http, plain
-
-    def __del__(self) -> None:
-        close = getattr(self._plain, "close", None)
-        if close is not None:
-            close()
+        self.http = http
+        close = getattr(plain, "close", None)
+        if close is not None:  # before a cycle that it is part of is taken apart, socket first
+            finalize(self, close)
 
 
 def import_of(name: str) -> Any:
