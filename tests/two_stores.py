@@ -65,11 +65,11 @@ class Ailing:
         return self._asked(lambda: self.objects.get_file(key, path))
 
 
-def an_offer_of(provider: str, price: str = "3.6") -> Offer:
+def an_offer_of(provider: str, price: str = "3.6", egress_usd_gb: float | None = None) -> Offer:
     """Make an offer of one of the clouds, which has its own region."""
     return an_offer(
         f"{provider}/big", provider=provider, region=f"{provider}-r", zone=f"{provider}-r-a",
-        price_usd_h=micro_usd(price), cap_usd_h=micro_usd(price),
+        price_usd_h=micro_usd(price), cap_usd_h=micro_usd(price), egress_usd_gb=egress_usd_gb,
     )  # fmt: skip
 
 
@@ -78,16 +78,22 @@ def two_clouds(
     amounts: tuple[int, int] = (1, 1),
     dry_after_s: Seconds = math.inf,
     store: Store | None = None,
+    egress_usd_gb: float | None = None,
 ) -> tuple[Stage, Ailing, Ailing]:
     """Make a stage whose `cloud` is cheaper than its `other`; return both clouds' stores, too.
 
-    `amounts`: how many machines each of them has; `dry_after_s`: from when on the first has none.
+    `amounts`: how many machines each of them has; `dry_after_s`: from when on the first has none;
+    `egress_usd_gb`: what the first asks for what leaves it.
     """
     stage = a_cloudy_stage(names, store=store)
     dry_at = stage.scenery.clock.now() + dry_after_s
     stores = Ailing(open_objects("memory://")), Ailing(open_objects("memory://"))
     shelves = (
-        Shelf(an_offer_of("cloud"), amounts[0], droughts=((dry_at, math.inf),)),
+        Shelf(
+            an_offer_of("cloud", egress_usd_gb=egress_usd_gb),
+            amounts[0],
+            droughts=((dry_at, math.inf),),
+        ),
         Shelf(an_offer_of("other", "3.8"), capacity=amounts[1]),
     )
     clouds = {

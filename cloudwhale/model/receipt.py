@@ -89,7 +89,7 @@ class ProviderReceipt(Value):
     spent_usd: Decimal
     """For its machines, and for what left it."""
     machines: int
-    """That were had, or asked for."""
+    """That were had."""
     egress_usd: Decimal
     """Of what was spent: checkpoints that left it for machines elsewhere."""
 

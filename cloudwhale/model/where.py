@@ -8,3 +8,5 @@ class Where(Value):
 
     provider: str
     region: str
+    egress_usd_gb: float | None = None
+    """What a GB costs that leaves for the internet, as it was offered; None: nobody has said."""

@@ -16,8 +16,8 @@ from cloudwhale.model.offer import Offer
 from cloudwhale.model.rental import Egress, Rental
 from cloudwhale.model.units import MICRO_PER_USD, NOTHING, MicroUsd
 from cloudwhale.model.where import Where
-from cloudwhale.planning.gravity import GB, moves
-from cloudwhale.planning.shortlist import Moves
+from cloudwhale.planning.gravity import GB
+from cloudwhale.planning.shortlist import NO_MOVES
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,6 +33,11 @@ SPARE = 1.5
 """So many times the size of a checkpoint is paid for: a newer one may be larger, as long as the job
 runs where it is."""
 
+BESIDE_BYTES = 1_000_000
+"""Of its manifest, at most."""
+
+UNSAID_USD_GB = NO_MOVES.default_usd_gb
+
 
 class Bringing:
     """What it takes to bring checkpoints to where some offers stand; asked for many jobs."""
@@ -42,7 +47,6 @@ class Bringing:
         self._providers = {offer.provider for offer in offers}
         self._from: dict[Where, Row] = {}
         """What a GB costs that is brought from there to each offer; 0 within one cloud."""
-        self._moves: dict[str, Moves] = {}
 
     def is_asked(self, job: Job) -> bool:
         """Say whether a job has saved something in a cloud, and others are offered."""
@@ -52,12 +56,12 @@ class Bringing:
     def usd_gb(self, job: Job, offer: Offer) -> float | None:
         """Return what a GB costs that a job brings to a machine, in dollars; None: it brings none.
 
-        By what is said of the region that it leaves, see `gravity.moves`.
+        As the machine was offered on which it was saved: that cloud may offer nothing any more.
         """
         left = job.saved_from
         if left is None or left.provider == offer.provider:
             return None
-        return self._prices(left).price(left.region, offer.region)
+        return self._usd_gb(left)
 
     def costs_usd(self, job: Job) -> Row:
         """Return what a job's checkpoint costs that is brought to each of the offers."""
@@ -74,18 +78,16 @@ class Bringing:
         """Return the most that is paid for bringing a job's checkpoint to any of the offers."""
         if not self.is_asked(job) or job.checkpoint is None:
             return NOTHING
-        return cost_of(math.ceil(SPARE * _size(job)), float(self._usd_gb_from(job).max()))
+        return cost_of(_spare_bytes(job), float(self._usd_gb_from(job).max()))
 
     def worst(self, job: Job, offer: Offer) -> MicroUsd:
         """Return the most that is paid for bringing a job's checkpoint to a machine."""
         price = None if job.checkpoint is None else self.usd_gb(job, offer)
-        return NOTHING if price is None else cost_of(math.ceil(SPARE * _size(job)), price)
+        return NOTHING if price is None else cost_of(_spare_bytes(job), price)
 
-    def _prices(self, left: Where) -> Moves:
-        found = self._moves.get(left.region)
-        if found is None:
-            found = self._moves[left.region] = moves(self._offers, [left.region])
-        return found
+    @staticmethod
+    def _usd_gb(left: Where) -> float:
+        return UNSAID_USD_GB if left.egress_usd_gb is None else left.egress_usd_gb
 
     def _usd_gb_from(self, job: Job) -> Row:
         import numpy as np
@@ -95,17 +97,17 @@ class Bringing:
             return np.zeros(len(self._offers))
         found = self._from.get(left)
         if found is None:
-            prices = self._prices(left)
-            each = [
-                prices.price(left.region, offer.region) if _leaves(job, offer) else 0.0
-                for offer in self._offers
-            ]
+            each = [self._usd_gb(left) * _leaves(job, offer) for offer in self._offers]
             found = self._from[left] = np.array(each, dtype=np.float64)
         return found
 
 
 def _size(job: Job) -> int:
     return 0 if job.checkpoint is None else job.checkpoint.size_bytes
+
+
+def _spare_bytes(job: Job) -> int:
+    return math.ceil(SPARE * _size(job)) + BESIDE_BYTES
 
 
 def _leaves(job: Job, offer: Offer) -> bool:
@@ -134,7 +136,9 @@ def saved_there(job: Job, rental: Rental | None) -> Job:
 
 def _where(rental: Rental) -> Where | None:
     taken = rental.taken
-    return None if taken is None else Where(provider=taken.provider, region=taken.region)
+    if taken is None:
+        return None
+    return Where(provider=taken.provider, region=taken.region, egress_usd_gb=taken.egress_usd_gb)
 
 
 def brought(rental: Rental, event: e.Brought) -> Rental:

@@ -86,7 +86,7 @@ def set_aside(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
         cap = _most(rental.taken)
         needs = _cost(cap, rental.lease.stop_at - world.now + LEAST_EXTRA_S)
         mine = (world.jobs[name] for name in rental.jobs if name in world.jobs)
-        needs += sum(_egress(job, rental, world) for job in mine)
+        needs += sum(_egress(job, rental) for job in mine)
         if rental.reserved < needs:
             yield Fault("set-aside", f"{rental.id} sets {rental.reserved} aside, needs {needs:.0f}")
     for rental in _renews(plan):
@@ -100,13 +100,12 @@ def set_aside(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
             yield Fault("set-aside", f"{rental.id} sets {renewal.reserved} more aside: too little")
 
 
-def _egress(job: Job, rental: Rental, world: World) -> float:
-    """Return what leaves another cloud for a machine costs at least, where that is said."""
+def _egress(job: Job, rental: Rental) -> float:
+    """Return what that costs at least which leaves another cloud for a machine, as it is said."""
     left, saved, taken = job.saved_from, job.checkpoint, rental.taken
     if left is None or saved is None or taken is None or left.provider == taken.provider:
         return 0.0
-    said = [one.egress_usd_gb for one in world.offers if one.region == left.region]
-    return saved.size_bytes / 1e3 * min((one for one in said if one is not None), default=0.0)
+    return saved.size_bytes / 1e3 * (left.egress_usd_gb or 0.0)
 
 
 def _most(offer: Offer | None) -> int:

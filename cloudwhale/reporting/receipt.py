@@ -137,7 +137,7 @@ def provider_receipts(rentals: Iterable[Rental], now: Instant) -> Iterator[Provi
     for rental in rentals:
         name = "" if rental.taken is None else rental.taken.provider
         left = egress_so_far(rental, now)
-        machines[name] += 1
+        machines[name] += rental.requested_at is not None
         spent[name] += cost_so_far(rental, now) - sum(left.values())
         egress.update(left)
     for name in sorted({*machines, *egress}):

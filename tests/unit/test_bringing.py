@@ -35,7 +35,7 @@ HERE = at("rain", egress_usd_gb=0.12, egress_near_usd_gb=0.02)
 THERE = at("snow", "3.5", egress_usd_gb=0.09)
 
 
-RAIN = Where(provider="rain", region="rain-1")
+RAIN = Where(provider="rain", region="rain-1", egress_usd_gb=0.12)
 
 
 def a_saved(size: int, left: Where | None = RAIN) -> Job:
@@ -75,14 +75,14 @@ def test_where_its_own_cloud_has_nothing_it_is_brought_and_paid_for() -> None:
     job = a_saved(20 * GB)
     step = rented(world(job, THERE))
     alone = rented(world(job.but(saved_from=None), THERE))
-    assert step.rental.brings == {"j": pytest.approx(0.09)}, "nobody says what it asks: the usual"
-    least = micro_usd("1.80")
+    assert step.rental.brings == {"j": 0.12}, "as it was offered there"
+    least = micro_usd("2.40")
     assert step.rental.reserved - alone.rental.reserved >= least
     taken_s = step.rental.lease.away_until - alone.rental.lease.away_until
     assert taken_s >= 20 * GB / 25e6, "and it takes time, which is in its lease"
 
 
-@pytest.mark.parametrize("left", [None, Where(provider="rain", region="rain-2")])
+@pytest.mark.parametrize("left", [None, RAIN.but(region="rain-2")])
 def test_within_one_cloud_nothing_is_weighed(left: Where | None) -> None:
     """What comes from a machine of ours, or from a region of the same cloud, is read as before."""
     job = a_saved(20 * GB, left)
@@ -113,9 +113,11 @@ def test_a_budget_that_does_not_hold_the_egress_does_not_rent() -> None:
 def test_of_many_the_dearest_is_what_a_purse_keeps() -> None:
     bringing = Bringing((HERE, THERE, at("hail")))
     job = a_saved(GB)
-    assert bringing.most(job) == cost_of(int(1.5 * GB), 0.12)
+    assert bringing.most(job) == cost_of(int(1.5 * GB) + 1_000_000, 0.12), "its manifest too"
     assert bringing.costs_usd(job).tolist() == pytest.approx([0.0, 0.12, 0.12])
     assert bringing.takes_s(job).tolist() == [0.0, 40.0, 40.0]
+    unsaid = a_saved(GB, RAIN.but(egress_usd_gb=None))
+    assert Bringing((HERE, THERE)).usd_gb(unsaid, THERE) == 0.09, "nobody says: the usual"
 
 
 # -- paying ----------------------------------------------------------------------------------
