@@ -103,6 +103,7 @@ def _gcp(
     compute = begun(make, ground.ports.get(GCP, 0), ground.stack)
     storage = begun(make_store, ground.ports.get(GCP_STORE, 0), ground.stack)
     storage.knows = lambda token: _is_known(compute, token)
+    compute.project_apis.buckets.on_made = storage.make
     _keep_key(ground.folder / CREDENTIALS, compute)
     clouds[GCP], stores[GCP_STORE] = compute, storage
     guests[GCP] = lambda one, told: guest(one, compute, told[GCP], clock.now)

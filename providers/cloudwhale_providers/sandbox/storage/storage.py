@@ -93,6 +93,10 @@ class Storage:
         was, self._was_asked = self._was_asked, False
         return was
 
+    def make(self, bucket: str, region: str) -> None:
+        """Make a bucket; one that is there stays."""
+        self._shelves.make(bucket, region)
+
     # -- for tests ---------------------------------------------------------------------------
 
     def fault(self, action: str, kind: Kind, *, times: int = 1, code: str = "") -> None:
