@@ -14,7 +14,7 @@ from renting_gcp import an_offer
 
 from cloudwhale.clock import SystemClock
 from cloudwhale.model.offer import Offer
-from cloudwhale.model.units import Seconds
+from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.simulation.clock import SteppedClock
 from cloudwhale.spi.clock import Clock
 from cloudwhale.spi.provider import Grounds
@@ -91,6 +91,24 @@ class Box:
         self.clients().call("compute", "instances.insert", project=PROJECT, zone=zone, body=body)
 
 
+class PacedClock:
+    """A real clock that is faster from now on."""
+
+    def __init__(self, pace: float) -> None:
+        self._real, self._pace = SystemClock(), pace
+        self._began_at = self._real.now()
+
+    def now(self) -> Instant:
+        return self._began_at + (self._real.now() - self._began_at) * self._pace
+
+    def steady(self) -> Seconds:
+        return self._real.steady() * self._pace
+
+    def real(self, for_s: Seconds) -> Seconds:
+        """Return how long a time takes outside."""
+        return for_s / self._pace
+
+
 @dataclass(frozen=True)
 class Word:
     """A call that the cloud was asked."""
@@ -114,10 +132,14 @@ def boxed_words(box: Box) -> list[Word]:
 
 
 @contextmanager
-def boxed(folder: Path, weather: Weather | None = None) -> Generator[Box]:
-    """Open a cloud and put the way to it into the environment, as a sandbox does."""
-    clock = SystemClock()
-    cloud = Compute(clock, weather, checked=True)
+def boxed(folder: Path, weather: Weather | None = None, pace: float = 1.0) -> Generator[Box]:
+    """Open a cloud and put the way to it into the environment, as a sandbox does.
+
+    `pace`: how much faster time goes there.
+    """
+    clock = PacedClock(pace)
+    cloud = Compute(clock, weather, real=clock.real, checked=True)
+    cloud.outside = SystemClock().now
     with pytest.MonkeyPatch.context() as patch:
         try:
             cloud.start()

@@ -341,6 +341,6 @@ def _killing(at: int, after: bool) -> Callable[[str, str, Callable[[], Words]], 
             if after:
                 do()
         finally:
-            raise Killed  # noqa: B012  # a refusal is heard by nobody either
+            raise Killed  # a refusal is heard by nobody either
 
     return fault

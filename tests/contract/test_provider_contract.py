@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-import pytest
 import boxed_gcp
+import pytest
 import renting_gcp
 from boxed_aws import Box, boxed
 from live_agent import until
