@@ -1,6 +1,8 @@
 """The clouds of a box start as its script names them, and go on where the last ones were."""
 
 import json
+import subprocess
+import sys
 from contextlib import ExitStack
 from pathlib import Path
 from stat import S_IMODE
@@ -43,6 +45,15 @@ def test_a_cloud_that_is_not_named_does_not_listen(tmp_path: Path) -> None:
     with ExitStack() as stack:
         found = a_box(tmp_path, stack)
         assert set(found.clouds.listening) == {GCP, GCP_STORE} and set(found.guests) == {GCP}
+
+
+def test_a_box_of_one_cloud_loads_nothing_of_the_other() -> None:
+    words = "import sys, cloudwhale_providers.sandbox.serving; print('\\n'.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "cloudwhale_providers.sandbox.hypervisor" in loaded
+    strange = {"cloudwhale_providers.sandbox.compute", "cloudwhale_providers.sandbox.storage"}
+    assert not loaded & {*strange, "googleapiclient", "google.auth", "moto", "boto3"}
 
 
 def test_whoever_has_the_key_is_let_into_the_store_and_nobody_else(tmp_path: Path) -> None:
