@@ -36,7 +36,7 @@ class Box:
         self, installation: str, listed: Sequence[Offer], attempts: int = ATTEMPTS, **said: Any
     ) -> AwsProvider:
         """Return the provider of an installation whose settings say something more."""
-        table = {**settings(), "regions": ["us-east-1"], **said}
+        table = {**settings({}), "regions": ["us-east-1"], **said}
         grounds = Grounds("aws", installation, table, lambda now: listed, self.clock, MAILBOX)
         return AwsProvider(grounds, Clients(attempts=attempts))
 

@@ -18,7 +18,7 @@ OURS = "whale-1"
 def a_provider(
     box: Box, offer: Offer, mailbox: str = MAILBOX, regions: tuple[str, ...] = ("us-east-1",)
 ) -> AwsProvider:
-    table = {**settings(), "regions": list(regions)}
+    table = {**settings({}), "regions": list(regions)}
     grounds = Grounds("aws", OURS, table, lambda now: [offer], box.clock, mailbox)
     return AwsProvider(grounds, Clients(attempts=1))
 
