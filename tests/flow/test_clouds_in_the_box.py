@@ -35,8 +35,9 @@ class Box:
 
     endpoint: Any
     clock: Clock
-    provider: Callable[..., Provider]
-    """Of an installation, new as in a new process; `hasty`: asks once and no more."""
+    hired: Callable[[str, bool], Provider]
+    """The provider of an installation, new as in a new process; it asks once and no more, or as
+    often as it does."""
     offer: Callable[..., Any]
     zones: tuple[str, ...]
     shortest_s: Seconds
@@ -44,6 +45,10 @@ class Box:
     taken: str
     """How it says that it has taken a machine back."""
     says_prices: bool
+
+    def provider(self, installation: str, hasty: bool = False) -> Provider:
+        """Return a provider."""
+        return self.hired(installation, hasty)
 
 
 @pytest.fixture(scope="module", params=["aws", "gcp"])
@@ -53,14 +58,14 @@ def box(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         with boxed_aws.boxed() as ec2:
             yield Box(
                 ec2.endpoint, ec2.clock,
-                lambda name, hasty=False: ec2.provider(name, attempts=1 if hasty else 4),
+                lambda name, hasty: ec2.provider(name, attempts=1 if hasty else 4),
                 renting_aws.an_offer, ("us-east-1a", "us-east-1b", "us-east-1c"), 2.0,
                 "Server.SpotInstanceTermination", True,
             )  # fmt: skip
         return
     with boxed_gcp.boxed(Path(tmp_path_factory.mktemp("gcp")), pace=PACE) as gce:
         yield Box(
-            gce.endpoint, gce.clock, lambda name, hasty=False: gce.provider(name),
+            gce.endpoint, gce.clock, lambda name, hasty: gce.provider(name),
             renting_gcp.an_offer, ("us-central1-a", "us-central1-b", "us-central1-c"), 62.0,
             "compute.instances.preempted", False,
         )  # fmt: skip

@@ -79,5 +79,6 @@ def test_zones_that_did_not_answer_are_told_apart_from_those_where_nothing_is() 
     }
     found = everywhere(Pages(first, second), "instances.aggregatedList", project="p")
     assert found == Everywhere(
-        {"a-b1-a": [{"name": "one"}, {"name": "two"}]}, frozenset({"a-b1-c", "a-b1-d"})
+        {"a-b1-a": [{"name": "one"}, {"name": "two"}], "a-b1-b": []},
+        frozenset({"a-b1-c", "a-b1-d"}),
     )

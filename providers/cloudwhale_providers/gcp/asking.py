@@ -98,7 +98,7 @@ class Everywhere:
     """What a list over all zones or regions has said."""
 
     found: Mapping[str, Sequence[Mapping[str, Any]]]
-    """By zone or region."""
+    """By zone or region; those that have none of it, and said so, are there too."""
     silent: frozenset[str] = frozenset()
     """Zones or regions that did not answer: nothing is known of what is there."""
 
@@ -117,8 +117,8 @@ def everywhere(calls: Calls, method: str, **words: Any) -> Everywhere:
         for place, part in parts.items():
             if _did_not_answer(part):
                 silent.add(_place(place))
-            if part.get(key):
-                found.setdefault(_place(place), []).extend(part[key])
+            else:
+                found.setdefault(_place(place), []).extend(part.get(key) or ())
     return Everywhere(found, frozenset(silent))
 
 

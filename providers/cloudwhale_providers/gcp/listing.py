@@ -148,7 +148,7 @@ class Listing:
             self._noted.clear()
         begun_at = self._account.clock.steady()
         told = self._account.everywhere("instances.aggregatedList", filter=self._account.own)
-        if told.silent and not told.found and not before:
+        if told.silent and not any(told.found.values()) and not before:
             raise Unreachable(
                 f"GCP does not say what there is in {', '.join(sorted(told.silent))}",
                 "It is asked again by itself.",
