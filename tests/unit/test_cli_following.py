@@ -202,7 +202,11 @@ def test_of_a_store_that_is_away_others_know_nothing(monkeypatch: pytest.MonkeyP
     mailboxes = Mailboxes(table.desk.objects, {"far": lambda: far})
     monkeypatch.setitem(table.desk.__dict__, "mailboxes", mailboxes)
     by_job = {"a-1": far, "b-1": table.desk.objects}
-    monkeypatch.setattr(Desk, "objects_of", lambda desk, job, attempt: by_job[job])
+
+    def objects_of(desk: Desk, job: str, attempt: int) -> StoreObjects:
+        return by_job[job]
+
+    monkeypatch.setattr(Desk, "objects_of", objects_of)
 
     def cuts() -> None:
         far.cut = True
