@@ -54,6 +54,8 @@ class Checks(Eye):
         self.restores: dict[Key, float] = {}
         """The work that each attempt may begin from, at least."""
         self.began: dict[str, list[tuple[NightMachine, Key]]] = defaultdict(list)
+        self.in_time: dict[Key, int] = {}
+        """How much an attempt had published when it was out for certain, unheard."""
         self.skew_s = 1.0
         self.counts: Counter[str] = Counter()
         house.store.wrote = self.wrote
@@ -79,6 +81,8 @@ class Checks(Eye):
                     self._placed(event)
                 case e.CheckpointSaved():
                     self._saved(event)
+                case e.Cleared():
+                    self._cleared(event)
                 case _:
                     pass
 
@@ -154,6 +158,11 @@ class Checks(Eye):
             raise self.fails("older-checkpoint", says)
         self.saved[event.job] = new
 
+    def _cleared(self, event: e.Cleared) -> None:
+        for machine, key in self.began[event.job]:
+            if key[1] == event.attempt:
+                self.in_time[key] = len(machine.disk.folders[key].published)
+
     # -- after every call of the cloud ---------------------------------------------------------
 
     def asked(self, verb: str, found: object) -> None:
@@ -191,14 +200,19 @@ class Checks(Eye):
         self.began[job].append((machine, key))
 
     def _lost(self, job: str, machine: NightMachine, key: Key, done_s: float, now: Instant) -> None:
-        """Promise 4: at most the intervals of saving and publishing, and what these take."""
+        """Promise 4: at most the intervals of saving and publishing, and what these take.
+
+        Both count from the newest save that the next attempt could begin from. What an agent that
+        is cut off saves as it stops, and publishes when it is heard again, comes too late for that.
+        """
         truth, folder = self.house.truth[job], machine.disk.folders[key]
         process = folder.process
         if process is None or truth.saves_every_s is None:
             return
         ended_at = min(now, process.ends_at)
         lost_s = process.work_done_s(ended_at) - done_s
-        since = max((one.saved_at for one in folder.published), default=process.began_at)
+        published = folder.published[: self.in_time.get(key)]
+        since = max((one.saved_at for one in published), default=process.began_at)
         borne_s = truth.saves_every_s + truth.publish_every_s + AGAIN_S
         borne_s += 5.0 + machine.impaired_s(since, max(now, ended_at))
         if lost_s > borne_s:

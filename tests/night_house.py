@@ -149,11 +149,10 @@ class House:
         controller = self.controller
         if controller is None or not self._may_turn:
             return
-        came = self.effects.come(self.true, self.clock.now())
-        if not (came or self._mail or self.true >= self._again_at):
-            return
         try:
-            self._tick(controller)
+            came = self.effects.come(self.true, self.clock.now())
+            if came or self._mail or self.true >= self._again_at:
+                self._tick(controller)
         except ControllerDied:
             self.kill_controller()
 
