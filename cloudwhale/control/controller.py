@@ -18,6 +18,7 @@ from cloudwhale.control.lives import Lives
 from cloudwhale.control.offers import Offered
 from cloudwhale.control.reports import Reading
 from cloudwhale.control.sightings import differ
+from cloudwhale.control.standing import stands, version_after
 from cloudwhale.control.sweeping import Boxes, Leftovers, Removed, Sweeping
 from cloudwhale.control.timeline import JUMP_S, Timeline
 from cloudwhale.control.watcher import Machines, Mail, Watcher
@@ -44,9 +45,6 @@ from cloudwhale.spi.store import Store
 
 GAP_S: Seconds = 60.0  # a controller whose tick is due for so long has heard nobody
 LOOKED_THROUGH = 100  # more events than this since the last round are not looked at one by one
-SETTLES_ITSELF = (
-    p.Place, p.Explain, p.WakeAgent, p.PostStart, p.PostStop, p.Late, p.TellLease, p.ForgetSaves,
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +92,8 @@ class Controller:
         self._planned_with: Mapping[str, Sighting] = {}
         self._planned_offers: tuple[Offer, ...] = ()
         self._look_again_at: Instant | None = None
+        self._standing: p.Plan | None = None
+        """The newest plan, if it is of effects alone: what fails of it is done again as it is."""
         self.due_at: Instant | None = None
         """When the next tick is due though nothing rings; None: never, or before the first."""
         self._ticked_at: Instant | None = None
@@ -127,8 +127,11 @@ class Controller:
                 saved_regions(world.jobs.values()),
             ),
         )
-        if self._watcher.is_informed and self._is_due(world):
-            self._decide(world)
+        if self._watcher.is_informed:
+            if self._is_due(world):
+                self._decide(world)
+            elif self._may_retry(now):
+                self._try_again(world)
         self.due_at = earliest(
             self._look_again_at, self._watcher.next_look_at(), self._effects.retry_at()
         )
@@ -275,12 +278,15 @@ class Controller:
             return True
         if self._look_again_at is not None and world.now >= self._look_again_at:
             return True
-        retry_at = self._effects.retry_at()
-        if retry_at is not None and world.now >= retry_at:
+        if self._standing is None and self._may_retry(world.now):
             return True
         if world.offers is not self._planned_offers:
             return True
         return differ(self._planned_with, world.sightings)
+
+    def _may_retry(self, now: Instant) -> bool:
+        retry_at = self._effects.retry_at()
+        return retry_at is not None and now >= retry_at
 
     def _is_stirred(self, world: World) -> bool:
         """Say whether what has happened since the last plan may lead to another."""
@@ -293,6 +299,7 @@ class Controller:
             return True
         self._planned_version = world.version
         self._look_again_at = earliest(self._look_again_at, judged_at(events, world))
+        self._standing = None  # what was not to be done then may be now: an order was posted
         return False
 
     def _decide(self, world: World) -> None:
@@ -304,15 +311,23 @@ class Controller:
                 self._record(made, world, asked)
             except StaleWorld:
                 return  # somebody wrote meanwhile: the next tick plans for the newer world
-            settled_at = _version_after(made, world)
+            settled_at = version_after(made, world)
             self._executor.carry_out(made, world, self._effects, self.epoch)
             self._unsaved += self._dealings.decided(made, world)
             self._unsaved += self._executor.notes(made, world)
         self._effects.forget_unwanted(world.now)
+        self._standing = made if not self.incident and stands(made, world) else None
         self._look_again_at = made.look_again_at
         self._planned_with = world.sightings
         self._planned_offers = world.offers
         self._planned_version = settled_at
+
+    def _try_again(self, world: World) -> None:
+        """Do again what has failed of the newest plan: nothing has changed since."""
+        if self._standing is not None and self._standing.steps:
+            self._store.append((), epoch=self.epoch)
+            self._executor.carry_out(self._standing, world, self._effects, self.epoch)
+        self._effects.forget_unwanted(world.now)
 
     def _planned(self, world: World) -> tuple[p.Plan, Noted | None]:
         """Return the plan, and what its rent policy was asked."""
@@ -355,17 +370,6 @@ class Controller:
             plan=made,
         )
         self._store.record(round_, events, epoch=self.epoch, offers=offers.text)
-
-
-def _version_after(made: p.Plan, world: World) -> int:
-    """Return the version that needs no other plan: the world's own, or that of the plan's events.
-
-    Of steps that make no room and free no job, the same world gives no second plan.
-    """
-    settles = all(isinstance(step, SETTLES_ITSELF) for step in made.steps)
-    if made.look_again_at is not None and made.look_again_at <= world.now:
-        settles = False
-    return world.version + (len(events_of(made, world.now)) if settles else 0)
 
 
 def _noted(subject: str, code: Code, says: str, at: Instant, change: str = "") -> e.Noted:

@@ -121,6 +121,18 @@ def may_move(job: Job, now: Instant) -> bool:
     return has_rested and now - saved.saved_at <= FRESH_S
 
 
+def may_come_home(job: Job, world: World, rules: Rules) -> bool:
+    """Say whether a round could bring a job home that has just saved, if that paid."""
+    place = job.placement
+    rental = None if place is None else world.rentals.get(place.node)
+    if not rules.bring_home or rental is None or not _may_shrink(rental):
+        return False
+    if not may_move(job, world.now):
+        return False
+    spec = spec_of(job)
+    return any(isinstance(fit(spec, free), Placement) for _, free in _free_here(world, ()))
+
+
 def _why(
     known: Homing, rental: Rental, whose: tuple[Job, Sequence[Job]], free: Mapping[str, Free]
 ) -> Reason | None:

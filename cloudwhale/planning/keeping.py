@@ -115,6 +115,7 @@ class _Keeping:
             return
         match self.rental.state:
             case RentalState.RESERVED if self.now < self.rental.lease.away_until:
+                self.look_again_at = self.rental.lease.away_until
                 yield p.Launch(rental=self.rental.id)
             case RentalState.RESERVED:
                 return  # nobody answered in all that time; what came of it, its provider lists

@@ -166,6 +166,12 @@ def _late_at(job: Job) -> Instant | None:
     return max(begun, saved) + 2 * rule.every_s
 
 
+def is_late(job: Job, now: Instant) -> bool:
+    """Say whether a job is to be told that it saves too seldom."""
+    late_at = _late_at(job)
+    return late_at is not None and now >= late_at
+
+
 def _late(job: Job, now: Instant) -> Iterator[p.Step]:
     late_at = _late_at(job)
     if late_at is None or now < late_at:

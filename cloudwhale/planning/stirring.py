@@ -2,19 +2,24 @@
 
 The table is conservative. An event that changes nothing which a round looks at is quiet; one that
 tells of a running attempt's progress is quiet as long as nobody is there whom that could help: no
-job waits, or nothing is set by which the progress of one job decides about another. The end of a
-job is quiet when no job waits.
+job waits, or nothing is set by which the progress of one job decides about another. What a job has
+saved is quiet as long as nobody could be preempted or moved by that: see `_save_decides`. The end
+of a job is quiet when no job waits.
 """
 
 from collections.abc import Iterable
 
 from cloudwhale.model import event as e
-from cloudwhale.model.job import JobState
+from cloudwhale.model.job import Job, JobState
 from cloudwhale.model.units import Instant
 from cloudwhale.model.world import World
+from cloudwhale.planning.homing import may_come_home
+from cloudwhale.planning.leasing import is_fixed
 from cloudwhale.planning.planner import Policies
 from cloudwhale.planning.queue import earliest
-from cloudwhale.planning.reconcile import job_judged_at
+from cloudwhale.planning.reconcile import is_late, job_judged_at
+from cloudwhale.planning.rules import Rules
+from cloudwhale.spi.policy import priority_class
 
 QUIET: tuple[type[e.Event], ...] = (
     e.Read,  # how far an inbox was read
@@ -26,6 +31,7 @@ PROGRESS: tuple[type[e.Event], ...] = (
     e.Started,  # its end is expected from now; it may be stopped for others after a while
     e.CheckpointSaved,  # stopping it would cost less
 )
+"""What tells of running attempts; when they are to be looked at for that says `judged_at`."""
 GONE: tuple[type[e.Event], ...] = (
     e.Finished,  # its room helps those who wait, if anybody does
     e.Failed,
@@ -34,6 +40,8 @@ GONE: tuple[type[e.Event], ...] = (
 
 
 WAITS_OR_WILL = (JobState.PENDING, JobState.RECOVERING)
+FIRST = 1
+"""The number of the first checkpoint of an attempt."""
 
 
 def _is_quiet(event: e.Event) -> bool:
@@ -51,15 +59,62 @@ def stir(events: Iterable[e.Event], world: World, policies: Policies) -> bool:
     heard = [event for event in events if not _is_quiet(event)]
     if not all(isinstance(event, (*PROGRESS, *GONE)) for event in heard):
         return True
-    decides = any(isinstance(event, GONE) for event in heard) or _progress_decides(policies)
-    return bool(heard) and decides and _somebody_waits(world)
+    if not heard or not _somebody_waits(world):
+        return False
+    if any(isinstance(event, GONE) for event in heard):
+        return True
+    return _progress_decides(policies) and any(_tells(event, world, policies) for event in heard)
+
+
+def _tells(event: e.Event, world: World, policies: Policies) -> bool:
+    """Say whether one that tells of progress may decide something, while somebody waits."""
+    if not isinstance(event, e.CheckpointSaved):
+        return True
+    job = world.jobs.get(event.job)
+    return job is not None and _save_decides(job, world, policies.rules)
 
 
 def judged_at(events: Iterable[e.Event], world: World) -> Instant | None:
     """Return when the jobs whose progress was told are to be looked at: late, or too long."""
-    jobs = {event.job for event in events if isinstance(event, e.Started)}
+    jobs = {event.job for event in events if isinstance(event, (e.Started, e.CheckpointSaved))}
     times = (job_judged_at(world.jobs[job], world.now) for job in jobs if job in world.jobs)
     return earliest(*times)
+
+
+def _save_decides(job: Job, world: World, rules: Rules) -> bool:
+    """Say whether what a job has just saved may lead to another plan than if it had not.
+
+    It counts for who is to be moved or to switch, for what is kept of a gang's, for what stopping
+    it for others would cost, and for who may come home. How long a job still runs is counted from
+    when its attempt began; the first that a later attempt saves may tell how much there was of it.
+    """
+    saved = job.checkpoint
+    if job.state is not JobState.RUNNING or job.wish is not None or saved is None:
+        return True
+    if job.ranks or job.spec.deadline is not None or _is_to_move(job, world):
+        return True
+    if is_late(job, world.now) or (job.attempt > 1 and saved.seq <= FIRST):
+        return True
+    return _gives_way_to_some(job, world, rules) or may_come_home(job, world, rules)
+
+
+def _is_to_move(job: Job, world: World) -> bool:
+    """Say whether a job is to go on elsewhere, or its machine ends by itself."""
+    rental = None if job.placement is None else world.rentals.get(job.placement.node)
+    if rental is not None and is_fixed(rental):
+        return True
+    return any(job.id in other.moves for other in world.rentals.values())
+
+
+def _gives_way_to_some(job: Job, world: World, rules: Rules) -> bool:
+    """Say whether a job may be stopped for one that waits, by what they are."""
+    if not (rules.preempt and job.spec.preemptible):
+        return False
+    waiting = (one for one in world.jobs.values() if one.state in WAITS_OR_WILL)
+    if rules.displace:
+        return any(True for _ in waiting)
+    mine = priority_class(job.spec.priority)
+    return any(priority_class(one.spec.priority) > mine for one in waiting)
 
 
 def _progress_decides(policies: Policies) -> bool:
