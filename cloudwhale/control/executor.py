@@ -203,7 +203,8 @@ class Executor:
             for store in self._mailboxes.names:  # they may have been copied
                 forget_in(store)
 
-        return Effect(Key(FORGET, step.manifests[-1], step.attempt), forget)
+        lane = "" if self._mailboxes.is_one else FORGET  # it asks all stores
+        return Effect(Key(FORGET, step.manifests[-1], step.attempt), forget, lane=lane)
 
     def _tell(self, rental: Rental, epoch: int, now: Instant) -> Effect | None:
         """Return the effect that tells an agent of its lease, in seconds from its posting on."""

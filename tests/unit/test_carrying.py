@@ -1,9 +1,12 @@
 """What an order names is copied to where it is read: whole, once, and gone on with when cut off."""
 
 import hashlib
+from functools import partial
 from pathlib import Path
 
 import pytest
+import small_gs
+import small_s3
 from clouding import an_offer
 from makers import a_job
 from two_stores import Ailing
@@ -71,6 +74,21 @@ def test_a_checkpoint_is_copied_whole_and_counted(scene: Scene) -> None:
     assert everything(scene.far) == everything(scene.near)
     manifest = len(scene.near.get(SAVED.manifest) or b"")
     assert carried == Carried(SAVED, SAVED.size_bytes + manifest)
+
+
+def test_from_one_kind_of_store_into_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    with small_s3.serving() as told, small_gs.serving(monkeypatch):
+        for name, value in told.items():
+            monkeypatch.setenv(name, value)
+        scene = Scene()
+        scene.near, scene.far = open_objects("s3://team/mailbox"), open_objects(small_gs.URL)
+        scene.ailing.objects, stores = scene.near, {"near": scene.near, "far": scene.far}
+        scene.carrying = Carrying(
+            Mailboxes(scene.main, {name: partial(stores.__getitem__, name) for name in stores})
+        )
+        scene.saved()
+        assert scene.carry() is not None
+        assert everything(scene.far) == everything(scene.near) != {}
 
 
 def test_what_is_there_is_not_copied_again(scene: Scene) -> None:
