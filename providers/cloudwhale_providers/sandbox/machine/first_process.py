@@ -75,7 +75,7 @@ def main() -> int:
         ready, _, _ = select.select([pipe, console, woken], [], [])
         if console in ready:
             os.write(1, os.read(console, 65_536))
-        heard = set(os.read(woken, 1024)) if woken in ready else set()
+        heard: set[int] = set(os.read(woken, 1024)) if woken in ready else set()
         if heard & DUE:
             return _off("its time is over")
         if signal.SIGPWR in heard:
