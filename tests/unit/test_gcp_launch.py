@@ -159,6 +159,26 @@ def test_a_launch_whose_operation_cannot_be_waited_for_is_found_by_the_next() ->
     assert len(box.endpoint.instances()) == 1
 
 
+@pytest.mark.parametrize("again", [{"pythons": ("2.7",)}, {"stop_at": 25.0}])
+def test_what_forbids_another_machine_does_not_forget_the_one_that_is_begun(
+    again: Mapping[str, Any],
+) -> None:
+    box = stepped(Weather(operation_s=30.0, boot_s=20.0))
+    box.endpoint.fault("compute.zoneOperations.wait", "error-before")
+    provider, request = box.provider("lab"), _request(box)
+    with pytest.raises(Unreachable):
+        provider.launch(request)
+    if "stop_at" in again:
+        again = {"stop_at": box.clock.now() + again["stop_at"]}
+    try:
+        machine = provider.launch(request.but(**again))
+    except TryAnother:
+        box.pause(60.0)
+        assert not box.standing(), "a machine that is refused does not run on"
+    else:
+        assert machine.state in ("starting", "running") and len(box.standing()) == 1
+
+
 def test_an_operation_that_takes_too_long_is_looked_for_again() -> None:
     box = stepped(Weather(operation_s=400.0, boot_s=390.0))
     with pytest.raises(Unreachable, match="is not done after 300 s"):

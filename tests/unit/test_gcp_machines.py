@@ -115,9 +115,37 @@ def test_machines_that_are_listed_late_are_there_meanwhile() -> None:
     box = stepped(Weather(unseen_s=60.0))
     provider = box.provider("lab")
     machine = _launched(box, provider)
-    assert _only(provider).id == machine.id
-    box.pause(100.0)
-    assert _only(provider).id == machine.id
+    for wait_s in (5.0, 5.0, 100.0):
+        seen = _only(provider)
+        assert (seen.id, seen.state) == (machine.id, "running")
+        box.pause(wait_s)
+
+
+def test_a_list_without_a_machine_that_is_there_ends_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    box = stepped()
+    provider = box.provider("lab")
+    machine = _launched(box, provider)
+    assert _only(provider).state == "running"
+    answer = Services.answer
+
+    def without(self: Services, call: Any) -> Any:
+        told = answer(self, call)
+        if call.method.id == "compute.instances.aggregatedList":
+            for part in told["items"].values():
+                part.pop("instances", None)
+        return told
+
+    monkeypatch.setattr(Services, "answer", without)
+    box.pause(400.0)
+    assert _only(provider).state == "running"
+    box.endpoint.fault("compute.instances.get", "error-before")
+    box.pause(5.0)
+    assert _only(provider).state == "running", "who does not answer says nothing"
+    provider.terminate(machine.id)
+    box.pause(30.0)
+    assert _only(provider).state == "gone"
 
 
 def test_others_machines_are_never_listed_nor_ended() -> None:

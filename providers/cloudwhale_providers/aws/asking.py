@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
-from cloudwhale.spi.errors import CloudwhaleError
+from cloudwhale.spi.errors import CloudwhaleError, Unreachable
 
 MOST_PAGES = 200
-"""A list that has not ended by then is not ours to read: a token that repeats would never end."""
+"""A list that has not ended by then is not read: a token that repeats would never end."""
 
 
 class Calls(Protocol):
@@ -20,7 +20,10 @@ class Calls(Protocol):
 def listed(
     calls: Calls, region: str, service: str, verb: str, key: str, **words: Any
 ) -> Iterator[Mapping[str, Any]]:
-    """Yield all that a list has under `key`, page by page; raise as `call` does."""
+    """Yield all that a list has under `key`, page by page; raise as `call` does.
+
+    Raise Unreachable for one without an end: what is missing in half a list is not gone.
+    """
     token = ""
     for _ in range(MOST_PAGES):
         more = {"NextToken": token} if token else {}
@@ -29,6 +32,7 @@ def listed(
         token = str(answer.get("NextToken") or "")
         if not token:
             return
+    raise Unreachable(f"{verb} in {region} has not ended after {MOST_PAGES} pages")
 
 
 def code_of(error: BaseException) -> str:

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from cloudwhale.spi.errors import CloudwhaleError
+from cloudwhale.spi.errors import CloudwhaleError, Unreachable
 
 MOST_PAGES = 200
-"""A list that has not ended by then is not ours to read: a token that repeats would never end."""
+"""A list that has not ended by then is not read: a token that repeats would never end."""
 NOT_FOUND = frozenset({"notFound", "NOT_FOUND", "RESOURCE_NOT_FOUND", "404"})
 EXISTS = frozenset({"alreadyExists", "ALREADY_EXISTS", "RESOURCE_ALREADY_EXISTS", "409"})
 
@@ -82,7 +82,10 @@ def listed(calls: Calls, service: str, method: str, **words: Any) -> Iterator[Ma
 
 
 def pages(calls: Calls, service: str, method: str, **words: Any) -> Iterator[Mapping[str, Any]]:
-    """Yield the pages of a list; raise as `call` does."""
+    """Yield the pages of a list; raise as `call` does.
+
+    Raise Unreachable for one without an end: what is missing in half a list is not gone.
+    """
     token = ""
     for _ in range(MOST_PAGES):
         more = {"pageToken": token} if token else {}
@@ -91,6 +94,7 @@ def pages(calls: Calls, service: str, method: str, **words: Any) -> Iterator[Map
         token = str(answer.get("nextPageToken") or "")
         if not token:
             return
+    raise Unreachable(f"{method} has not ended after {MOST_PAGES} pages")
 
 
 @dataclass(frozen=True, slots=True)

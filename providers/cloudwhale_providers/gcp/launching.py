@@ -105,7 +105,7 @@ class Launching:
         # What is begun is asked for again, which tells how it goes: it may fail yet.
         if there is None and self.lacks(offer.zone, offer.type):
             raise NoCapacity(f"{offer.zone} has no {offer.type}")
-        made = self._made(name, request, offer)
+        made = self._made(name, request, offer, there)
         self._listing.changed()
         return made
 
@@ -115,13 +115,15 @@ class Launching:
             since = self._lacking.get((zone, type_name), float("-inf"))
         return self._account.clock.steady() - since < LACKING_S
 
-    def _made(self, name: str, request: LaunchRequest, offer: Offer) -> Made:
+    def _made(self, name: str, request: LaunchRequest, offer: Offer, begun: Seen | None) -> Made:
         errand = self._errand(offer)
         try:
             operation = self._inserted(name, request, offer)
         except CloudwhaleError as error:
             if code_of(error) in EXISTS:
                 return self._adopted(name, offer, error)
+            if begun is not None and not isinstance(error, Unreachable):
+                return Made(name, offer.zone, begun)  # what forbids another has not undone this one
             self._refuse(error, offer)
         done = operations.done(self._account, operation, errand, self._aids.pause)
         why = operations.why_failed(done, errand)

@@ -170,10 +170,21 @@ class Listing:
             if one.zone in told.silent:
                 others.append(one)
             elif one.state != "gone" or one.is_there:
-                others.append(self._gone(one, now))
+                others.append(self._unlisted(one, now))
             elif one.ended_at is None or now - one.ended_at < KEPT_S:
                 others.append(one)
         return others
+
+    def _unlisted(self, one: Seen, now: Instant) -> Seen:
+        """Return a machine that was there and is not listed, asked for by its name.
+
+        A list may be older than what it was made from: that alone ends no machine.
+        """
+        try:
+            there = self.one(one.zone, one.id)
+        except CloudwhaleError:
+            return one
+        return self._gone(one, now) if there is None else there
 
     def _gone(self, one: Seen, now: Instant) -> Seen:
         """Return a machine that is not listed any more: when and why it has ended, where told."""
