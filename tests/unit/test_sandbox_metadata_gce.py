@@ -129,6 +129,14 @@ def test_a_whole_tree_is_json_in_its_own_spelling_without_tokens(url: str) -> No
     assert lines.splitlines()[0] == "automatic-restart FALSE"
 
 
+def test_attributes_keep_their_own_names_wherever_the_tree_is_entered(url: str) -> None:
+    """As cloud-init asks for them: it looks for `user-data`."""
+    for path in ("instance/attributes/?recursive=True", "instance/?recursive=True"):
+        found = json.loads(told(url, path))
+        found = found.get("attributes", found)
+        assert any("-" in name for name in found), found
+
+
 def test_a_token_is_given_to_who_has_an_account(url: str, machine: Machine) -> None:
     path = "instance/service-accounts/default/token"
     found = json.loads(told(url, f"{path}?scopes=anything"))

@@ -170,9 +170,12 @@ class Boots:
         os.symlink(self._image, machine.home / DISK / "image")
         os.symlink(self._house.folder / IMAGES, machine.home / DISK / "images")
         name = _host_name(machine.wire)
+        dialect = machine.guest.dialect
+        known = {"localhost": "127.0.0.1", name: machine.wire.address, **dialect.names}
         written = {
+            **dialect.files,
             "etc/hostname": f"{name}\n",
-            "etc/hosts": f"127.0.0.1 localhost\n{machine.wire.address} {name}\n",
+            "etc/hosts": "".join(f"{address} {host}\n" for host, address in known.items()),
         }
         shape = shape_of(machine.guest.who.type)
         if shape is not None:

@@ -21,6 +21,16 @@ class Dialect(Protocol):
         """Return who hears on the machine that it goes, by entry point."""
         ...
 
+    @property
+    def files(self) -> Mapping[str, str]:
+        """Return what lies on the disk of a machine that boots, by path, beside the image."""
+        ...
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        """Return names of hosts that a machine that boots knows, with their addresses."""
+        ...
+
     def environment(self, url: str) -> Mapping[str, str]:
         """Return how a machine's processes find the metadata service that listens at a URL."""
         ...
@@ -34,6 +44,8 @@ class Ec2:
     """EC2's."""
 
     notices = "aws"
+    files: Mapping[str, str] = {}
+    names: Mapping[str, str] = {}
 
     def environment(self, url: str) -> Mapping[str, str]:
         """See Dialect."""

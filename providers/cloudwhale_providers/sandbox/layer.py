@@ -21,6 +21,7 @@ def files() -> dict[str, str]:
         "etc/cloud/cloud.cfg": text("cloud.cfg"),
         "etc/cloudwhale-machine/product_uuid": f"{SERIAL}\n",
         "etc/cloudwhale-machine/product_serial": f"{SERIAL}\n",
+        "etc/cloudwhale-machine/sys_vendor": "Amazon EC2\n",
         "etc/resolv.conf": "",
     }
 

@@ -75,7 +75,8 @@ class _GceQuestion(Question):
 
     def _give(self, below: str, found: Node, said: Mapping[str, str]) -> None:
         """Answer with what is there, once it is another than who asks has seen."""
-        text, kind = _shown(found, said)
+        parent = below.strip("/").rpartition("/")[2]
+        text, kind = _shown(found, said, parent)
         if said.get("wait_for_change", "").lower() == "true":
             seen = said.get("last_etag") or _etag(text)
             left_s = float(said.get("timeout_sec") or LONGEST_S)
@@ -87,7 +88,7 @@ class _GceQuestion(Question):
                 if newest is None:
                     self._say(404, "", "text/html")
                     return
-                text, kind = _shown(newest, said)
+                text, kind = _shown(newest, said, parent)
         self._say(200, text, kind)
 
     def _say(self, code: int, text: str, kind: str = "application/text") -> None:
@@ -102,12 +103,13 @@ def _etag(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _shown(node: Node, said: Mapping[str, str]) -> tuple[str, str]:
-    """Return text and type of an answer."""
+def _shown(node: Node, said: Mapping[str, str], called: str) -> tuple[str, str]:
+    """Return text and type of an answer; `called`: the last name of its path."""
     is_whole = said.get("recursive", "").lower() == "true"
     is_folder = _is_folder(node)
     if said.get("alt", "json" if is_whole and is_folder else "text") == "json":
-        found = _plain(node, True) if is_whole or not is_folder else _names(node)
+        is_spelled = called not in AS_THEY_ARE
+        found = _plain(node, is_spelled) if is_whole or not is_folder else _names(node)
         return json.dumps(found), "application/json"
     if is_folder and is_whole:
         return "".join(f"{path} {text}\n" for path, text in _lines(node, "")), "application/text"

@@ -19,7 +19,7 @@ mount -t proc -o nosuid,nodev,noexec proc proc
 mount -t tmpfs -o nosuid,nodev,mode=755 tmpfs run
 mkdir -m 1777 run/lock
 
-# /sys says that this is an instance of EC2, which cloud-init goes by, and has the own network.
+# /sys says which cloud this is, which cloud-init goes by, and has the own network.
 mount -t sysfs -o ro,nosuid,nodev,noexec sysfs sys
 mount --bind sys/class/net mnt
 mount -t tmpfs -o nosuid,nodev,noexec,mode=755 tmpfs sys/class
@@ -47,10 +47,10 @@ while IFS=: read -r _ names _; do
     fi
 done <run/groups
 rm run/groups
-for word in product_uuid product_serial; do
-    cat "etc/cloudwhale-machine/$word" >"sys/class/dmi/id/$word"
+for word in sys_vendor product_name product_uuid product_serial; do
+    [ ! -f "etc/cloudwhale-machine/$word" ] ||
+        cat "etc/cloudwhale-machine/$word" >"sys/class/dmi/id/$word"
 done
-echo 'Amazon EC2' >sys/class/dmi/id/sys_vendor
 
 mount -t tmpfs -o nosuid,mode=755 tmpfs dev
 for node in $nodes; do
