@@ -6,6 +6,10 @@ from cloudwhale.spi.errors import StoreUnusable
 from cloudwhale.spi.stores import StoreKind
 
 REFUSED = ("403 Forbidden", "401 Unauthorized")  # to a list: obstore has no error for it
+NO_CREDENTIALS = (
+    "There are no credentials for the store in the environment that are of use, nor on this "
+    "machine: `cloudwhale doctor` says how to make some."
+)
 
 
 def is_refused(error: Exception) -> bool:
@@ -20,11 +24,7 @@ def unusable(verb: str, key: str, error: Exception, kind: StoreKind | None) -> S
     words = str(error)
     says = f"cannot {verb} {key} in the mailbox: {words.splitlines()[0]}"
     if kind is not None and kind.lacks_credentials(words):
-        return StoreUnusable(
-            says,
-            "There are no credentials for the store in the environment, nor on this machine: "
-            "`cloudwhale doctor` says how to make some.",
-        )
+        return StoreUnusable(says, NO_CREDENTIALS)
     if is_refused(error):
         who = "" if kind is None else kind.refusal(words)
         if who:

@@ -11,7 +11,7 @@ from obstore.exceptions import AlreadyExistsError, BaseError
 from obstore.store import LocalStore, MemoryStore, ObjectStore
 
 from cloudwhale.mailbox.counting import Counts
-from cloudwhale.mailbox.failing import unusable
+from cloudwhale.mailbox.failing import NO_CREDENTIALS, unusable
 from cloudwhale.mailbox.kinds import is_remote, kind_of
 from cloudwhale.mailbox.limits import DOCUMENT, DOWNLOAD, UPLOAD, Limits, opened
 from cloudwhale.model.units import Instant
@@ -283,7 +283,12 @@ def open_objects(url: str) -> StoreObjects:
     try:
         return StoreObjects(opened(url, DOCUMENT), url=url)
     except (BaseError, ValueError) as error:
-        raise _no_store(url, f": {str(error).splitlines()[0]}") from error
+        says = str(error).splitlines()[0]
+        if kind_of(parts.scheme).lacks_credentials(says):
+            raise SettingsError(
+                f"mailbox: {url!r} cannot be asked: {says}", NO_CREDENTIALS
+            ) from error
+        raise _no_store(url, f": {says}") from error
 
 
 def _open_folder(folder: Path, url: str) -> StoreObjects:

@@ -17,6 +17,8 @@ REGIONS = "cloudwhale_providers.gcp.regions_of_buckets"
 """By name: agents are not given it, and never ask."""
 TOKEN = "/computeMetadata/v1/"
 """Where a client asks for a machine's own credentials when the environment has none."""
+KEY_FILE = ("service account file", "pem file", "RSA key")
+"""What obstore says of a file of credentials that is not there or holds none."""
 DETAILS = re.compile(r"<Details>([^<]{1,300})</Details>")
 MESSAGE = re.compile(r"<Message>([^<]{1,300})</Message>")
 
@@ -54,7 +56,7 @@ class GsStore:
 
     def lacks_credentials(self, says: str) -> bool:
         """See StoreKind."""
-        return TOKEN in says
+        return TOKEN in says or any(word in says for word in KEY_FILE)
 
     def refusal(self, says: str) -> str:
         """See StoreKind: who it was stands in the details, the message is always the same."""

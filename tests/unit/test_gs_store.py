@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Thread
 from typing import Any
 
@@ -16,7 +17,7 @@ from cloudwhale.agent.address import LOOPBACK, own_address
 from cloudwhale.mailbox.kinds import endpoint_of, kind_of
 from cloudwhale.mailbox.objects import open_objects
 from cloudwhale.mailbox.sources import Source
-from cloudwhale.spi.errors import Denied, StoreUnusable
+from cloudwhale.spi.errors import Denied, SettingsError, StoreUnusable
 from cloudwhale_providers.gcp import regions_of_buckets
 from cloudwhale_providers.sandbox.storage import Storage
 
@@ -51,6 +52,24 @@ def test_an_input_that_may_not_be_read_says_what_the_role_needs(storage: Storage
     with pytest.raises(Denied) as caught:
         Source("gs://team/data/").listed()
     assert "storage.objects.list" in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    "holds", [None, '{"type": "service_account"}'], ids=["no-file", "no-key-in-it"]
+)
+def test_a_key_file_of_no_use_is_told_as_such_and_not_as_a_wrong_address(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, holds: str | None
+) -> None:
+    file = tmp_path / "key.json"
+    if holds is not None:
+        file.write_text(holds)
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(file))
+    monkeypatch.delenv("STORAGE_EMULATOR_HOST", raising=False)
+    with pytest.raises(SettingsError) as caught:
+        open_objects("gs://team/mailbox")
+    assert "service account file" in caught.value.says
+    assert "credentials" in caught.value.remedy
+    assert "s3://" not in caught.value.remedy
 
 
 def test_an_address_without_a_scheme_is_plain_http(monkeypatch: pytest.MonkeyPatch) -> None:
