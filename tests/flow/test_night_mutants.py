@@ -9,7 +9,7 @@ SEEDS = {
     "bills-by-its-own-clock": (0, "ledger-is-not-meter"),
     "extend-is-believed": (266, "lease-before-stop"),
     "forgets-to-release": (0, "plan-refused"),
-    "is-impatient": (41, "two-processes"),
+    "is-impatient": (48, "two-processes"),
     "judges-before-it-reads": (81, "lost-work"),
     "launch-is-not-idempotent": (289, "paid-while-it-runs"),
     "moves-at-notice": (37, "plan-refused"),
