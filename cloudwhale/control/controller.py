@@ -35,7 +35,7 @@ from cloudwhale.planning.decided import events_of
 from cloudwhale.planning.gravity import regions_of_jobs
 from cloudwhale.planning.planner import Policies, plan
 from cloudwhale.planning.queue import earliest
-from cloudwhale.planning.stirring import judged_at, stir
+from cloudwhale.planning.stirring import LEAVES_EFFECTS, judged_at, stir
 from cloudwhale.spi.errors import (
     CloudwhaleError,
     StaleWorld,
@@ -299,7 +299,8 @@ class Controller:
             return True
         self._planned_version = world.version
         self._look_again_at = earliest(self._look_again_at, judged_at(events, world))
-        self._standing = None  # what was not to be done then may be now: an order was posted
+        if not all(isinstance(event, LEAVES_EFFECTS) for event in events):
+            self._standing = None  # an order that was posted is not to be posted again
         return False
 
     def _decide(self, world: World) -> None:

@@ -20,6 +20,8 @@ def differ(before: Mapping[str, Sighting], now: Mapping[str, Sighting]) -> bool:
 
 
 def _differs(before: Sighting, now: Sighting) -> bool:
+    if before is now:
+        return False
     if before.agent_alive != now.agent_alive:
         return True
     if before.measured is now.measured:

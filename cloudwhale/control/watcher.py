@@ -107,6 +107,7 @@ class Watcher:
         """When each inbox was last read to its end."""
         self._alive: dict[str, bool] = {}
         self._measured: dict[str, Measured] = {}
+        self._sighted: dict[str, Sighting] = {}
         self._looked_at: dict[str, Instant] = {}
         """When each provider was asked for its machines."""
         self._goes_back = False
@@ -366,16 +367,21 @@ class Watcher:
         Silence grows only while we listen: an inbox that cannot be read proves nothing. So the
         time since it was last read to its end does not count.
         """
-        return {
-            # Without validation: with many machines these are most of what a tick makes.
-            name: Sighting.model_construct(
-                node=name,
-                heard_at=min(now, self._heard_at.setdefault(name, now) + self._deaf_s(name, now)),
-                agent_alive=self._alive.get(name),
-                measured=self._measured.get(name),
-            )
-            for name in world.nodes
-        }
+        self._sighted = {name: self._sighting(name, now) for name in world.nodes}
+        return self._sighted
+
+    def _sighting(self, name: str, now: Instant) -> Sighting:
+        """Return what was seen of a node; the same object while that is the same."""
+        heard_at = min(now, self._heard_at.setdefault(name, now) + self._deaf_s(name, now))
+        alive, measured = self._alive.get(name), self._measured.get(name)
+        old = self._sighted.get(name)
+        if old is not None and old.heard_at == heard_at and old.agent_alive == alive:
+            if old.measured is measured:
+                return old
+        # Without validation: with many machines these are most of what a tick makes.
+        return Sighting.model_construct(
+            node=name, heard_at=heard_at, agent_alive=alive, measured=measured
+        )
 
     def _deaf_s(self, node: str, now: Instant) -> Seconds:
         listened_at = max(self._listened_at.get(node, 0.0), self._heard_at[node])

@@ -32,6 +32,13 @@ PROGRESS: tuple[type[e.Event], ...] = (
     e.CheckpointSaved,  # stopping it would cost less
 )
 """What tells of running attempts; when they are to be looked at for that says `judged_at`."""
+LEAVES_EFFECTS: tuple[type[e.Event], ...] = (
+    e.Read,
+    e.Noted,
+    e.StoreUsed,
+    e.CheckpointSaved,
+)
+"""After these alone, where they stir nobody, what was to be done still is."""
 GONE: tuple[type[e.Event], ...] = (
     e.Finished,  # its room helps those who wait, if anybody does
     e.Failed,
