@@ -50,13 +50,18 @@ class Outlook:
     """What is left in each future."""
 
 
-def outlook(order: Sequence[Ask], tables: Sequence[Timetable]) -> Outlook:
-    """Give each in turn its first slot in every future, unless renting costs less on average."""
+def outlook(order: Sequence[Ask], tables: Sequence[Timetable], most_usd: float = inf) -> Outlook:
+    """Give each in turn its first slot in every future, unless renting costs less on average.
+
+    `most_usd`: what costs more is not looked at to its end; no cost is negative.
+    """
     tables = [table.copy() for table in tables]
     usd = 0.0
     slots: dict[int, Sequence[Slot]] = {}
     rented: set[int] = set()
     for ask in order:
+        if usd > most_usd:
+            break
         found = _slots(ask, tables)
         cost = sum(ask.wait_usd(slot.start_s) for slot in found) / len(tables) if found else inf
         slots[ask.index] = found

@@ -149,7 +149,7 @@ def _inserted(order: Sequence[Ask], ask: Ask, tables: Sequence[Timetable]) -> li
     best_usd, best = inf, [*order, ask]
     for place in range(len(order), -1, -1):
         tried = [*order[:place], ask, *order[place:]]
-        usd = outlook(tried, tables).usd
+        usd = outlook(tried, tables, best_usd).usd
         if usd < best_usd - 1e-9:
             best_usd, best = usd, tried
     return best
