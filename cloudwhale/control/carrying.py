@@ -7,7 +7,7 @@ is not copied again. A manifest comes last, as when it was published.
 """
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from cloudwhale.model import event as e
 from cloudwhale.model.job import Checkpoint, Job
 from cloudwhale.model.rental import Rental
 from cloudwhale.model.units import NOTHING, Instant
+from cloudwhale.model.where import Where
 from cloudwhale.planning.bringing import cost_of
 from cloudwhale.spi.errors import CloudwhaleError, StoreUnusable
 
@@ -28,6 +29,11 @@ from cloudwhale.spi.errors import CloudwhaleError, StoreUnusable
 class Carried:
     """A checkpoint was copied to where its job goes on."""
 
+    job: str
+    node: str
+    """The machine that it was copied for."""
+    left: Where | None
+    """Where it lay; None: in our own mailbox."""
     checkpoint: Checkpoint
     size_bytes: int
     """All of it, whatever of it an earlier try had copied."""
@@ -38,6 +44,8 @@ class Carrying:
 
     def __init__(self, mailboxes: Mailboxes) -> None:
         self._mailboxes = mailboxes
+        self._untold: dict[str, Carried] = {}
+        """By manifest: what was copied, and nobody knows yet who is to pay for it."""
 
     def is_needed(self, job: Job, provider: str, restore: Checkpoint | None) -> bool:
         """Say whether something may lie elsewhere than a provider's machine would look for it."""
@@ -51,8 +59,8 @@ class Carrying:
         saved_by = "" if job.saved_from is None else job.saved_from.provider
         return self._mailboxes.name_of(saved_by) != self._mailboxes.name_of(provider)
 
-    def carry(self, job: Job, provider: str, restore: Checkpoint | None) -> Carried | None:
-        """Copy what is missing; return what was copied of a checkpoint, None: it was there.
+    def carry(self, job: Job, node: str, provider: str, restore: Checkpoint | None) -> None:
+        """Copy what is missing to where a provider's node looks for it.
 
         One that is nowhere any more is left to the agent, which says so. Raise StoreUnusable.
         """
@@ -60,10 +68,21 @@ class Carrying:
         if job.workdir_key is not None and target is not self._mailboxes.main:
             _copy_all(self._mailboxes.main, target, [job.workdir_key])
         if restore is None or target.size_bytes(restore.manifest) is not None:
-            return None
-        return self._brought(job, target, restore)
+            return
+        size_bytes = self._copied(job, target, restore)
+        if size_bytes is not None:
+            self._untold[restore.manifest] = Carried(
+                job.id, node, job.saved_from, restore, size_bytes
+            )
 
-    def _brought(self, job: Job, target: Objects, restore: Checkpoint) -> Carried | None:
+    def carried(self, restore: Checkpoint | None) -> Carried | None:
+        """Return once what was copied of a checkpoint; None: it was there.
+
+        Also by an earlier try that came to nothing after it: what has left a cloud costs.
+        """
+        return None if restore is None else self._untold.pop(restore.manifest, None)
+
+    def _copied(self, job: Job, target: Objects, restore: Checkpoint) -> int | None:
         source = self._holder(job, target, restore.manifest)
         body = None if source is None else source.get(restore.manifest)
         if source is None or body is None:
@@ -74,7 +93,7 @@ class Carrying:
             return None
         _copy_all(source, target, [file.key for file in files])
         target.create(restore.manifest, body)
-        return Carried(restore, sum(file.size_bytes for file in files) + len(body))
+        return sum(file.size_bytes for file in files) + len(body)
 
     def _holder(self, job: Job, target: Objects, manifest: str) -> Objects | None:
         """Return the store that has a checkpoint: where it was saved, else any other."""
@@ -125,17 +144,18 @@ class CannotCarry(CloudwhaleError):
 
 
 def brought(
-    carried: Carried | None, job: Job | None, rental: Rental | None, now: Instant
+    carried: Carried | None, rentals: Mapping[str, Rental], now: Instant
 ) -> Iterator[e.Brought]:
     """Yield that a checkpoint has left a cloud for another one; from our own it leaves none.
 
-    What it costs was set aside with the machine that it was brought to.
+    What it costs was set aside with the machine that it was brought to. `rentals`: by their ids.
     """
-    if carried is None or job is None or job.saved_from is None:
+    if carried is None or carried.left is None:
         return
-    price = 0.0 if rental is None else rental.brings.get(job.id, 0.0)
+    rental = rentals.get(carried.node)
+    price = 0.0 if rental is None else rental.brings.get(carried.job, 0.0)
     yield e.Brought(
-        at=now, job=job.id, rental="" if rental is None else rental.id,
-        checkpoint=carried.checkpoint.name, left=job.saved_from, size_bytes=carried.size_bytes,
+        at=now, job=carried.job, rental="" if rental is None else rental.id,
+        checkpoint=carried.checkpoint.name, left=carried.left, size_bytes=carried.size_bytes,
         cost=cost_of(carried.size_bytes, price) if price else NOTHING,
     )  # fmt: skip

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from cloudwhale.control.answers import Noted
 from cloudwhale.control.arrivals import Found
 from cloudwhale.control.boots import Tidings
-from cloudwhale.control.carrying import brought
+from cloudwhale.control.carrying import Carried, brought
 from cloudwhale.control.dealings import Dealings
 from cloudwhale.control.effects import Effects, Key, Result
 from cloudwhale.control.executor import Executor, Posted, SecretUnusable
@@ -246,9 +246,8 @@ class Controller:
                 return []
             case Machines() as seen:
                 return self._watcher.machines_came(seen, world, now)
-            case Posted(node=node, carried=carried) as posted:
-                job, rental = world.jobs.get(result.key.subject), world.rentals.get(node)
-                return [*brought(carried, job, rental, now), *_posted(result.key, posted, now)]
+            case Posted() | Carried() as done:
+                return _ordered(result.key, done, world, now)
             case _ if result.key.verb == "wake":
                 self._watcher.woken(result.key.subject)
                 return []
@@ -378,19 +377,18 @@ def _noted(subject: str, code: Code, says: str, at: Instant, change: str = "") -
     return e.Noted(at=at, subject=subject, reason=reason)
 
 
+def _ordered(key: Key, done: Posted | Carried, world: World, now: Instant) -> Iterable[e.Event]:
+    if isinstance(done, Carried):  # whoever it was for is wanted there no more
+        return brought(done, world.rentals, now)
+    return [*brought(done.carried, world.rentals, now), *_posted(key, done, now)]
+
+
 def _posted(key: Key, posted: Posted, now: Instant) -> Iterable[e.Event]:
+    job, number = key.subject, posted.number
     if key.verb == "start":
-        return [
-            e.OrderPosted(
-                at=now, job=key.subject, attempt=key.attempt, number=posted.number, rank=key.rank
-            )
-        ]
+        return [e.OrderPosted(at=now, job=job, attempt=key.attempt, number=number, rank=key.rank)]
     if key.verb == "stop":
-        return [
-            e.StopPosted(
-                at=now, job=key.subject, attempt=key.attempt, number=posted.number, rank=key.rank
-            )
-        ]
+        return [e.StopPosted(at=now, job=job, attempt=key.attempt, number=number, rank=key.rank)]
     return []  # the order to leave: nothing waits for it
 
 

@@ -150,13 +150,13 @@ class Executor:
         if not self._carrying.is_needed(job, provider, restore):
             return posted
 
-        def post() -> Posted | None:
-            carried = self._carrying.carry(job, provider, restore)
+        def post() -> Posted | Carried | None:
+            self._carrying.carry(job, node, provider, restore)
             if not self._is_wanted(job):
-                return None
+                return self._carrying.carried(restore)
             done = posted.do()
             assert isinstance(done, Posted)
-            return replace(done, carried=carried)
+            return replace(done, carried=self._carrying.carried(restore))
 
         return Effect(posted.key, post, is_slow=True, lane=f"orders of {provider}")
 

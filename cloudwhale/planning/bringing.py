@@ -141,6 +141,12 @@ def _where(rental: Rental) -> Where | None:
     return Where(provider=taken.provider, region=taken.region, egress_usd_gb=taken.egress_usd_gb)
 
 
+def is_of(job: Job, event: e.Brought) -> bool:
+    """Say whether a job still goes on from what was brought: it may have saved elsewhere since."""
+    is_its = bool(job.saves) or job.checkpoint is None or job.checkpoint.name == event.checkpoint
+    return is_its and job.saved_from == event.left
+
+
 def brought(rental: Rental, event: e.Brought) -> Rental:
     """Return a machine to which a checkpoint was brought: what that costs is charged with it."""
     moved = Egress(

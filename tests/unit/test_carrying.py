@@ -20,6 +20,7 @@ from cloudwhale.model.job import Checkpoint, Job
 from cloudwhale.model.rental import Lease, Rental
 from cloudwhale.model.units import micro_usd
 from cloudwhale.model.where import Where
+from cloudwhale.planning.bringing import is_of
 from cloudwhale.spi.errors import StoreUnusable
 
 PREFIX = checkpoint_prefix("j", 1, 1)
@@ -28,6 +29,7 @@ SAVED = Checkpoint(
     attempt=1, seq=1, name="step-7", size_bytes=sum(map(len, FILES.values())), saved_at=5.0,
     manifest=f"{PREFIX}/manifest.json",
 )  # fmt: skip
+NEAR = Where(provider="near", region="r")
 
 
 class Scene:
@@ -39,9 +41,7 @@ class Scene:
             Mailboxes(self.main, {"near": lambda: stores["near"], "far": lambda: stores["far"]})
         )
         job = a_job("j")
-        self.job: Job = job.but(
-            attempt=2, checkpoint=SAVED, saved_from=Where(provider="near", region="r")
-        )
+        self.job: Job = job.but(attempt=2, checkpoint=SAVED, saved_from=NEAR)
 
     def saved(self) -> None:
         """Publish the checkpoint in the store of its cloud, as an agent does."""
@@ -54,8 +54,13 @@ class Scene:
         manifest = Manifest(at=5.0, job="j", attempt=1, seq=1, name="step-7", files=tuple(listed))
         self.near.create(SAVED.manifest, manifest.model_dump_json().encode())
 
-    def carry(self, provider: str = "far") -> Carried | None:
-        return self.carrying.carry(self.job, provider, SAVED)
+    def carry(self, provider: str = "far", node: str = "rent-1-1") -> Carried | None:
+        self.carrying.carry(self.job, node, provider, SAVED)
+        return self.carrying.carried(SAVED)
+
+
+def a_carried(size_bytes: int, left: Where | None = NEAR, node: str = "rent-1-1") -> Carried:
+    return Carried("j", node, left, SAVED, size_bytes)
 
 
 @pytest.fixture
@@ -73,7 +78,17 @@ def test_a_checkpoint_is_copied_whole_and_counted(scene: Scene) -> None:
     carried = scene.carry()
     assert everything(scene.far) == everything(scene.near)
     manifest = len(scene.near.get(SAVED.manifest) or b"")
-    assert carried == Carried(SAVED, SAVED.size_bytes + manifest)
+    assert carried == a_carried(SAVED.size_bytes + manifest)
+
+
+def test_what_was_copied_by_a_try_that_came_to_nothing_is_told_once(scene: Scene) -> None:
+    scene.carrying.carry(scene.job, "rent-1-1", "far", SAVED)  # the store fails after it, say
+    again = scene.job.but(attempt=3, saved_from=Where(provider="far", region="r"))
+    scene.carrying.carry(again, "rent-1-2", "far", SAVED)
+    carried = scene.carrying.carried(SAVED)
+    assert carried is not None
+    assert (carried.node, carried.left) == ("rent-1-1", NEAR)
+    assert scene.carrying.carried(SAVED) is None
 
 
 def test_from_one_kind_of_store_into_another(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,8 +152,8 @@ def test_one_that_is_nowhere_any_more_is_left_to_the_agent() -> None:
 def test_a_working_directory_is_brought_to_the_cloud_once(scene: Scene) -> None:
     scene.main.put_chunks("workdirs/a.tar.gz", [b"packed"])
     scene.job = scene.job.but(workdir_key="workdirs/a.tar.gz")
-    scene.carrying.carry(scene.job, "far", None)
-    scene.carrying.carry(scene.job, "far", None)
+    scene.carrying.carry(scene.job, "rent-1-1", "far", None)
+    scene.carrying.carry(scene.job, "rent-1-1", "far", None)
     assert scene.far.get("workdirs/a.tar.gz") == b"packed"
     assert scene.far.counts.use.puts == 1
 
@@ -162,18 +177,24 @@ RENTAL = Rental(
 )  # fmt: skip
 
 
-def test_what_leaves_a_cloud_is_charged_with_the_machine_that_it_goes_to(scene: Scene) -> None:
-    (event,) = brought(Carried(SAVED, 500_000_000), scene.job, RENTAL, 9.0)
+def test_what_leaves_a_cloud_is_charged_with_the_machine_that_it_goes_to() -> None:
+    (event,) = brought(a_carried(500_000_000), {RENTAL.id: RENTAL}, 9.0)
     assert (event.rental, event.left.provider, event.checkpoint) == ("rent-1-1", "near", "step-7")
     assert event.cost == micro_usd("0.06")
 
 
-def test_what_leaves_our_own_mailbox_costs_nothing(scene: Scene) -> None:
-    job = scene.job.but(saved_from=None)
-    assert list(brought(Carried(SAVED, 500), job, RENTAL, 9.0)) == []
-    assert list(brought(None, scene.job, RENTAL, 9.0)) == []
+def test_what_leaves_our_own_mailbox_costs_nothing() -> None:
+    assert list(brought(a_carried(500, left=None), {RENTAL.id: RENTAL}, 9.0)) == []
+    assert list(brought(None, {RENTAL.id: RENTAL}, 9.0)) == []
 
 
-def test_a_machine_of_ours_sets_nothing_aside(scene: Scene) -> None:
-    (event,) = brought(Carried(SAVED, 500), scene.job, None, 9.0)
+def test_a_machine_of_ours_sets_nothing_aside() -> None:
+    (event,) = brought(a_carried(500, node="ours"), {RENTAL.id: RENTAL}, 9.0)
     assert (event.rental, event.cost, event.size_bytes) == ("", 0, 500)
+
+
+def test_what_is_brought_late_does_not_say_where_newer_things_lie(scene: Scene) -> None:
+    (event,) = brought(a_carried(500), {RENTAL.id: RENTAL}, 9.0)
+    assert is_of(scene.job, event)
+    assert not is_of(scene.job.but(saved_from=Where(provider="other", region="r")), event)
+    assert not is_of(scene.job.but(checkpoint=SAVED.but(name="step-8")), event)

@@ -165,7 +165,7 @@ class Draft:
         rental, job = self.rentals.get(event.rental), self.jobs.get(event.job)
         if rental is not None and rental.state is not RentalState.RETURNED:
             self.rentals.put(rental.id, bringing.brought(rental, event))
-        if job is not None and not job.ended:
+        if job is not None and not job.ended and bringing.is_of(job, event):
             self.jobs.put(job.id, bringing.saved_there(job, rental))
 
     def _leave_place(self, old: Job, new: Job, at: Instant) -> None:
