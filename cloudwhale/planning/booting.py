@@ -12,8 +12,10 @@ PHASES_MOST = 32  # of seven that there are; a machine that makes up names fills
 
 def is_awaited(rental: Rental, node: Node | None) -> bool:
     """Say whether a machine boots as far as anybody knows, and its agent was not heard."""
+    if rental.state not in BOOTS or rental.ended_at is not None:
+        return False  # most of them; asked of all at every tick
     has_joined = node is not None and (node.state is not NodeState.EXPECTED or bool(node.agent))
-    return rental.state in BOOTS and rental.ended_at is None and not has_joined
+    return not has_joined
 
 
 def told(rental: Rental, node: Node | None, event: e.BootTold) -> Rental:
