@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shell import Shell
+from shell import Done, Shell
 
 from cloudwhale_providers.sandbox import Sandbox
 from cloudwhale_providers.sandbox.processes import of_folder
@@ -43,6 +43,8 @@ class Burst:
     """Of the training."""
     undisturbed: tuple[str, str]
     """How the training ends that nobody interrupts."""
+    leaks: tuple[Done, Done]
+    """What is left, as text and as JSON, told while the box stands."""
 
     @property
     def machines(self) -> dict[str, dict[str, Any]]:
@@ -62,13 +64,15 @@ def burst(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Burst]:
     faulthandler.dump_traceback_later(3 * LIMIT_S, exit=True)  # later than tests as a rule
     shell = Shell(folder, {"CLOUDWHALE_SANDBOX_MACHINES": "processes"})
     try:
+        undisturbed = undisturbed_loss(shell)  # before: a box that is not asked for long ends
         running = shell.start(*WORDS)
         said, _ = running.communicate(timeout=LIMIT_S)
         assert running.returncode == 0, said[-5000:]
         run = re.findall(r"receipt of (run-\w+)", said)[-1]
         receipt = shell("attach", run, "--sandbox", "--json").document
         story = shell("explain", "train", "--sandbox", "--json").document["story"]
-        yield Burst(shell, said, receipt, story, undisturbed_loss(shell))
+        leaks = shell("leaks", "--sandbox"), shell("leaks", "--sandbox", "--json")
+        yield Burst(shell, said, receipt, story, undisturbed, leaks)
         assert shell("sandbox", "stop").code == 0
         assert of_folder(shell.home / "sandbox" / "cloud") == frozenset()
         assert shell.processes() == []
@@ -122,9 +126,9 @@ def test_the_receipt_says_what_each_cloud_has_cost_and_the_meter_agrees(burst: B
 
 
 def test_nothing_is_left_in_either_cloud(burst: Burst) -> None:
-    said = burst.shell("leaks", "--sandbox")
+    said, told = burst.leaks
     assert said.code == 0 and all(name in said.out for name in EVERYWHERE)
-    assert burst.shell("leaks", "--sandbox", "--json").document["leaks"] == []
+    assert told.document["leaks"] == []
     assert burst.shell("sandbox", "status", "--json").document["machines"] == 0
 
 
