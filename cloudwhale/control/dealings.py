@@ -115,7 +115,9 @@ class Dealings:
                 self._offers.moved(one)
             elif isinstance(error, QuotaExceeded):
                 self._offers.exhaust(one, now, rentals)
-            elif isinstance(error, TryAnother | Denied):
+            elif isinstance(error, Denied):
+                self._offers.deny(one, now)
+            elif isinstance(error, TryAnother):
                 self._offers.block(one, now)
 
     def _not_ended(

@@ -103,7 +103,8 @@ class Hired:
         if verb == LAUNCH and rental.state is RentalState.RESERVED:
             is_quota = isinstance(error, QuotaExceeded)
             code = Code.QUOTA if is_quota else Code.NO_CAPACITY
-            reason = Reason(code=code, says=f"{rental.offer}: {error.says}", change=OTHERS)
+            change = error.remedy if isinstance(error, Denied) and error.remedy else OTHERS
+            reason = Reason(code=code, says=f"{rental.offer}: {error.says}", change=change)
             noted = e.Noted(at=self._now, subject=rental.id, reason=reason)
             found = [noted, *self._told(rental, reason), *_settled(rental, self._now)]
         elif verb == EXTEND and rental.renewal is not None:

@@ -167,6 +167,25 @@ class Offers:
             for_s = min(BLOCKED_MOST_S, 2 * before.for_s)
         self._blocked[offer] = _Block(now + for_s, for_s)
 
+    def deny(self, offer: str, now: Instant) -> None:
+        """Leave an offer out that we may not have, and for as long at least those like it.
+
+        What forbids one, a policy, a role or a setting that is wrong, forbids its neighbours as a
+        rule: a cloud is not asked for each of them to hear the same.
+        """
+        self.block(offer, now)
+        every = (one for some in self._by_provider.values() for one in some)
+        denied = next((one for one in every if one.id == offer), None)
+        if denied is None:
+            return
+        until = now + BLOCKED_S
+        for one in self._by_provider.get(denied.provider, ()):
+            before = self._blocked.get(one.id)
+            if _alike(one) == _alike(denied) and (before is None or before.until < until):
+                self._blocked[one.id] = _Block(
+                    until, BLOCKED_S / 2 if before is None else before.for_s
+                )
+
     def try_last(self, now: Instant) -> None:
         """Let those that were refused not long ago wait on where a circuit opens again.
 
@@ -264,6 +283,11 @@ class Offers:
         closes = self.circuits.next_at(self._seen_at)
         others = [at for at in (asks_at, closes) if at is not None]
         return min([*blocked, *learned, *others], default=None)
+
+
+def _alike(offer: Offer) -> tuple[str, str, bool]:
+    """Return what offers of a provider share that are forbidden together: images are by GPU."""
+    return offer.region, offer.market, bool(offer.facts.devices)
 
 
 def _used(rentals: Iterable[Rental]) -> Mapping[str, float]:

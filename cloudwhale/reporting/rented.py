@@ -155,7 +155,10 @@ def noted_words(event: e.Noted) -> str | None:
     """Say what is worth knowing of a machine; None for what its state tells."""
     reason = event.reason
     says = reason.says.removeprefix(f"{event.subject} ")  # who is told of it stands before it
-    return None if reason.code in TOLD_BY_ITS_STATE else f"{cut(says)} [{reason.code}]"
+    if reason.code in TOLD_BY_ITS_STATE:
+        return None
+    remedy = reason.change if reason.code is Code.CANNOT_ACT else ""
+    return f"{cut(says)}{remedy and f': {remedy}'} [{reason.code}]"
 
 
 WORDS_MOST = 300  # clouds say the same of each zone; `explain` has all of it

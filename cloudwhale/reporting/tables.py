@@ -226,7 +226,8 @@ MACHINES_MOST = 10
 
 def _machines(receipt: RunReceipt) -> list[str]:
     """Say what was rented: provider, market, zone, price, how long, what it cost and whom."""
-    lines = [_machine_line(machine) for machine in receipt.machines]
+    came_first = sorted(receipt.machines, key=lambda one: one.started_at is None)
+    lines = [_machine_line(machine) for machine in came_first]
     more = len(lines) - MACHINES_MOST
     lines = lines[:MACHINES_MOST] + ([f"and {counted(more, 'machine')} more"] if more > 0 else [])
     return lines + _provider_lines(receipt.providers) + _store_line(receipt.machines)

@@ -6,8 +6,8 @@ from itertools import permutations
 from typing import Any
 
 import pytest
-from clouding import an_offer
-from makers import a_job, a_node, a_world
+from clouding import BIG, an_offer
+from makers import a_device, a_job, a_node, a_world
 
 from cloudwhale.control.hired import Hired
 from cloudwhale.control.hiring import EXTEND, LAUNCH, Ended, Extended, Launched
@@ -274,6 +274,34 @@ def test_each_refusal_doubles_the_time_and_a_long_peace_begins_anew() -> None:
     assert ids(of, 1e5 + 3599) == ["b"] and ids(of, 1e5 + 3600) == ["a", "b"]
     of.block("a", 2e5)
     assert ids(of, 2e5 + BLOCKED_S) == ["a", "b"]
+
+
+def test_what_may_not_be_had_takes_its_neighbours_with_it_and_nothing_else() -> None:
+    near, far = an_offer("b", boot_s=10.0), an_offer("r", region="elsewhere")
+    spot, theirs = an_offer("s", market="spot"), an_offer("t", provider="other")
+    kind = an_offer("k", facts=BIG.but(devices=(a_device(),)))
+    of = Offers({}, 60.0)
+    of.came(Offered("cloud", (an_offer("a"), near, far, spot, kind)))
+    of.came(Offered("other", (theirs,)))
+    of.deny("a", 0.0)
+    left = {name for name, block in blocks(of).items() if block > 0.0}
+    assert left == {"a", "b"}, "one region, market and kind of machine of one provider"
+    of.deny("a", BLOCKED_S)
+    assert blocks(of)["a"] == 3 * BLOCKED_S, "longer each time"
+    assert blocks(of)["b"] == 2 * BLOCKED_S, "and its neighbours get their turn before it"
+    of.block("b", 2 * BLOCKED_S)
+    assert blocks(of)["b"] == 3 * BLOCKED_S, "what was never refused itself begins with the least"
+
+
+def blocks(of: Offers) -> dict[str, float]:
+    return {name: one.until for name, one in of._blocked.items()}  # pyright: ignore[reportPrivateUsage]
+
+
+def test_what_may_not_be_had_says_how_that_is_mended() -> None:
+    error = Denied("a policy forbids addresses", "Set external_address = false.")
+    noted, told, *_ = hired(RENTAL).refused("rent-1-1", LAUNCH, error)
+    assert isinstance(noted, e.Noted) and noted.reason.change == error.remedy
+    assert isinstance(told, e.Waits) and told.reason.change == error.remedy
 
 
 def quota_offers(**fields: Any) -> Offers:
