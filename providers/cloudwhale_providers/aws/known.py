@@ -1,11 +1,8 @@
 """What is known of our machines beyond EC2's list: facts, the price at launch, the first end."""
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from threading import Lock
 
-from cloudwhale.model.node import Facts
 from cloudwhale.model.offer import Offer
 from cloudwhale.model.units import Instant, MicroUsd, Seconds
 from cloudwhale.spi.errors import CloudwhaleError
@@ -14,72 +11,23 @@ from cloudwhale.spi.spelling import hourly
 from cloudwhale_providers.aws.account import Account
 from cloudwhale_providers.aws.asking import listed
 from cloudwhale_providers.aws.listing import Seen
-
-UNLISTED_S: Seconds = 300.0
-"""So long a machine that was launched counts as there although it is not listed yet."""
+from cloudwhale_providers.recent import Recents
 
 ASK_AGAIN_S: Seconds = 60.0
 """After so long a price is asked for again that nobody has said."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recent:
-    """A machine that this process has launched, for as long as it may not be listed."""
-
-    machine: Machine
-    region: str
-    since: Seconds
-    """By the steady clock."""
-
-
-class Known:
+class Known(Recents):
     """Remembers; safe for threads."""
 
     def __init__(self, account: Account, catalogue: Callable[[Instant], Sequence[Offer]]) -> None:
+        super().__init__(account.clock, catalogue)
         self._account = account
-        self._catalogue = catalogue
-        self._facts: dict[str, Facts | None] = {}
-        """By type; None: the catalogue does not have it."""
         self._prices: dict[str, MicroUsd] = {}
         """Of spot machines, by id: what an hour cost when they were launched."""
         self._asked_at: dict[str, Seconds] = {}
         """When a price was asked for in vain, by id."""
         self._gone_at: dict[str, Instant] = {}
-        self._recent: dict[str, Recent] = {}
-        self._lock = Lock()
-
-    def took(self, offer: Offer) -> None:
-        """Remember what the machines of a type have."""
-        with self._lock:
-            self._facts[offer.type] = offer.facts
-
-    def launched(self, machine: Machine, region: str) -> None:
-        """Remember a machine that may not be listed yet."""
-        recent = Recent(machine, region, self._account.clock.steady())
-        with self._lock:
-            self._recent[machine.id] = recent
-
-    def ended(self, machine: str) -> None:
-        """Remember no longer a machine that EC2 has been told to end."""
-        with self._lock:
-            self._recent.pop(machine, None)
-
-    def unlisted(self, found: Iterable[Seen]) -> list[Machine]:
-        """Return the machines launched not long ago that are in no list yet."""
-        seen, now = {one.id for one in found}, self._account.clock.steady()
-        with self._lock:
-            self._recent = {
-                name: one
-                for name, one in self._recent.items()
-                if name not in seen and now - one.since < UNLISTED_S
-            }
-            return [one.machine for one in self._recent.values()]
-
-    def region_of(self, machine: str) -> str:
-        """Return where a machine was launched that is not listed yet; empty for others."""
-        with self._lock:
-            recent = self._recent.get(machine)
-        return "" if recent is None else recent.region
 
     def machine(self, one: Seen) -> Machine:
         """Return a machine as the house wants it."""
@@ -87,7 +35,7 @@ class Known:
             id=one.id,
             node=one.node,
             state=one.state,
-            facts=self._facts_of(one.type),
+            facts=self.facts_of(one.type),
             stop_at=one.stop_at,
             billed_from=one.launched_at,
             billed_to=self._billed_to(one),
@@ -106,16 +54,6 @@ class Known:
             return max(one.launched_at, one.ended_at)
         with self._lock:
             return self._gone_at.setdefault(one.id, self._account.clock.now())
-
-    def _facts_of(self, type_name: str) -> Facts | None:
-        with self._lock:
-            if type_name in self._facts:
-                return self._facts[type_name]
-        offers = self._catalogue(self._account.clock.now())
-        facts = {offer.type: offer.facts for offer in offers}
-        with self._lock:
-            self._facts = {type_name: None, **facts, **self._facts}
-            return self._facts[type_name]
 
     def _price(self, one: Seen) -> MicroUsd | None:
         """Return what an hour cost in its zone when it was launched; None: nobody has said."""

@@ -93,7 +93,8 @@ class AwsProvider:
         found = self._listing.all()
         self._stopping.complete(found)
         self._stopping.forget(found)
-        return [*self._known.unlisted(found), *(self._known.machine(one) for one in found)]
+        unlisted = self._known.unlisted({one.id for one in found})
+        return [*unlisted, *(self._known.machine(one) for one in found)]
 
     def extend(self, machine: str, stop_at: Instant) -> Instant | Literal["fixed"]:
         """Move the cloud's stop; that of a machine that has ended is fixed.

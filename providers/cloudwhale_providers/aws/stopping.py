@@ -89,7 +89,7 @@ class Stopping:
 
     def terminate(self, machine: str, one: Seen | None) -> None:
         """End a machine; raise Unreachable when it may still run, Denied when we may not end it."""
-        region = self._known.region_of(machine)
+        region = self._known.place_of(machine)
         if one is None and not region:
             if not self._listing.is_whole:
                 raise Unreachable(f"{machine} is not listed, and not every region has answered")

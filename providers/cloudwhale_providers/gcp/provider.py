@@ -85,7 +85,8 @@ class GcpProvider:
         """
         found = self._listing.all()
         self._stopping.tidy(found)
-        return [*self._known.unlisted(found), *(self._known.machine(one) for one in found)]
+        unlisted = self._known.unlisted({one.id for one in found})
+        return [*unlisted, *(self._known.machine(one) for one in found)]
 
     def extend(self, machine: str, stop_at: Instant) -> Instant | Literal["fixed"]:
         """Say that it is fixed: maxRunDuration of a machine that runs cannot be changed."""

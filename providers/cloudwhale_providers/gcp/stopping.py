@@ -66,7 +66,7 @@ class Stopping:
 
     def terminate(self, machine: str, one: Seen | None) -> None:
         """Delete a machine; raise Unreachable when it may still run, Denied when we may not."""
-        zone = self._known.zone_of(machine) if one is None else one.zone
+        zone = self._known.place_of(machine) if one is None else one.zone
         if not zone:
             if not self._listing.is_whole and names.NAME.fullmatch(machine):
                 raise Unreachable(f"{machine} is not listed, and not every zone has answered")
