@@ -13,6 +13,7 @@ from cloudwhale.planning import booting
 from cloudwhale.planning.kept import kept_for, still_kept
 from cloudwhale.reporting.booting import GOES_ON_S, phase_s, phase_words, told_words
 from cloudwhale.reporting.rented import (
+    cut,
     kept_words,
     lid_words,
     moved_words,
@@ -25,6 +26,7 @@ Weight = Literal["plain", "warn", "bad"]
 
 _WARNS = frozenset({RentalState.LOST})
 _BAD = frozenset({RentalState.NEEDS_ATTENTION})
+SILENT_S: Seconds = 600.0  # a provider that cannot be asked is asked each minute
 LONGER_S: Seconds = 60.0  # what is shown to the minute is not said anew for less
 
 
@@ -47,6 +49,10 @@ class Fleet:
     """By id; those that are back too, for what they have cost."""
     also: str = ""
     """What commands that are named need beside their names: ` --sandbox` in there."""
+    providers: frozenset[str] = frozenset()
+    """Of whom is told, too, why nothing can be had there."""
+    _silent_until: dict[str, Instant] = field(default_factory=dict[str, Instant])
+    """By provider: what fails again and again is told once in a while."""
     _not_up: set[str] = field(default_factory=set[str])
     """Those of which was said that they do not come up, and so go back."""
     _told_to: dict[str, tuple[str, Seconds]] = field(default_factory=dict[str, tuple[str, Seconds]])
@@ -65,6 +71,8 @@ class Fleet:
                 says = noted_words(event)
                 self._not_up |= {event.subject} if event.reason.code is Code.BOOT_FAILED else set()
                 return [] if says is None else [Said(event.subject, says, event.at, "warn")]
+            case e.Noted() if event.subject in self.providers:
+                return [*self._refused(event)]
             case _:
                 return []
 
@@ -88,6 +96,18 @@ class Fleet:
             return []
         self.rentals[rental.id] = now
         return [Said(rental.id, kept_words(now, job, at, self.also), at, "warn")]
+
+    def _refused(self, event: e.Noted) -> Iterable[Said]:
+        """Yield why a provider gives nothing: no machine of ours could tell that."""
+        name, reason = event.subject, event.reason
+        if event.at < self._silent_until.get(name, event.at):
+            return
+        self._silent_until[name] = event.at + SILENT_S
+        says = reason.says
+        if reason.code is Code.CANNOT_ACT:
+            says = f"cannot be asked now: {says.partition(': ')[2]}"
+        remedy = reason.change and f": {reason.change}"
+        yield Said(name, f"{cut(says)}{remedy} [{reason.code}]", event.at, "warn")
 
     def _moved(self, rental: Rental, at: Instant) -> Iterable[Said]:
         before = self.rentals.get(rental.id)

@@ -100,7 +100,8 @@ def scene(desk: Desk, run: Run, now: Instant) -> Scene:
     bringing = Bringing(desk.objects_of, folders, also)
     for job in jobs.values():
         bringing.ended(job)
-    return Scene(run, jobs, world.version, Fleet(run.id, rentals, also), bringing)
+    fleet = Fleet(run.id, rentals, also, frozenset(desk.settings.clouds))
+    return Scene(run, jobs, world.version, fleet, bringing)
 
 
 @dataclass(slots=True)

@@ -61,7 +61,7 @@ class Dealings:
         match result.value:
             case Offered() as offered:
                 refused = self._offers.came(offered)
-                return () if refused is None else (_told_of(refused, now),)
+                return () if refused is None else (_told_of(offered.provider, refused, now),)
             case Machines() as seen:
                 return hired.seen(seen.provider, seen.machines)
             case Launched() | Extended() | Ended() | LeaseTold() as answer:
@@ -241,6 +241,6 @@ def _unknown(notice: Notice, now: Instant) -> e.Noted:
     return e.Noted(at=now, subject=notice.node, reason=reason)
 
 
-def _told_of(refused: Refusal, now: Instant) -> e.Noted:
+def _told_of(provider: str, refused: Refusal, now: Instant) -> e.Noted:
     reason = Reason(code=refused.code, says=refused.says, change=refused.change)
-    return e.Noted(at=now, subject="controller", reason=reason)
+    return e.Noted(at=now, subject=provider, reason=reason)

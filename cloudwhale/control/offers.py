@@ -78,8 +78,8 @@ class Offers:
         """By group: of the others nobody knows where they end, and they are tried."""
         self._limits = Limits()
         self._accepts_no_stop = False
-        self._without_stop: set[str] = set()
-        """Providers that were told of, as nobody ends their machines by itself."""
+        self._told_of: set[str] = set()
+        """Providers of which was told why nothing, or nothing with GPUs, is rented there."""
         self._learned = NOTHING_LEARNED
         self._hazards: dict[str, float | None] = {}
         """By the offer's id, where what was learned differs from what its provider says."""
@@ -125,10 +125,17 @@ class Offers:
         self._by_provider[name] = offered.offers if has_stop else ()
         self._made_of = None
         self._hazards = self._where_learned()
-        if has_stop or not offered.offers or name in self._without_stop:
-            return None
-        self._without_stop.add(name)
-        return no_stop(name)
+        if not has_stop and offered.offers:
+            return self._once(no_stop(name), name)
+        if _holds_no_gpu(offered.offers):
+            return self._once(no_quota(name), name)
+        self._told_of.discard(name)
+        return None
+
+    def _once(self, refusal: Refusal, name: str) -> Refusal | None:
+        is_news = name not in self._told_of
+        self._told_of.add(name)
+        return refusal if is_news else None
 
     def learn(self, hazards: Hazards) -> None:
         """Offer from now on with the hazards that our own machines have taught."""
@@ -318,6 +325,22 @@ def as_json(offers: Sequence[Offer]) -> str:
 def read_json(text: str) -> tuple[Offer, ...]:
     """Return offers from their JSON."""
     return tuple(Offer.model_validate(row) for row in json.loads(text))
+
+
+def _holds_no_gpu(offers: Sequence[Offer]) -> bool:
+    """Say whether there are machines with GPUs, and quotas, all of them known, hold none."""
+    left = [(one.quota_left, one.quota_units) for one in offers if one.facts.devices]
+    return bool(left) and all(units is not None and units < wanted for units, wanted in left)
+
+
+def no_quota(provider: str) -> Refusal:
+    """Return why nothing with GPUs is rented where quotas are too small for every such machine."""
+    return Refusal(
+        code=Code.QUOTA,
+        says=f"nothing with GPUs is rented from {provider}: its quotas hold no such machine",
+        can_wait=True,
+        change=f"`cloudwhale doctor {provider}` says which, and how to ask for more",
+    )
 
 
 def no_stop(provider: str) -> Refusal:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from clouding import an_offer
 
-from cloudwhale.cli.fleet import Fleet, Said
+from cloudwhale.cli.fleet import SILENT_S, Fleet, Said
 from cloudwhale.model import event as e
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.rental import Lease, Rental, RentalState
@@ -89,6 +89,19 @@ def test_a_machine_that_never_came_cost_nothing() -> None:
     fleet = Fleet("run-1", {"rent-1": ASKED})
     gone = ASKED.but(state=RentalState.RETURNED, reserved=NOTHING)
     assert told(fleet, gone) == ["never came, and costs nothing"]
+
+
+def test_why_nothing_can_be_had_somewhere_is_told_once_in_a_while_with_its_remedy() -> None:
+    fleet = Fleet("run-1", providers=frozenset({"cloud"}))
+    reason = Reason(
+        code=Code.CANNOT_ACT, says="cannot look cloud: its API is off", change="Enable it."
+    )
+    (said,) = fleet.take(e.Noted(at=5.0, subject="cloud", reason=reason))
+    assert said.machine == "cloud"
+    assert said.says == "cannot be asked now: its API is off: Enable it. [cannot-act]"
+    assert fleet.take(e.Noted(at=6.0, subject="cloud", reason=reason)) == []
+    assert len(fleet.take(e.Noted(at=5.0 + SILENT_S, subject="cloud", reason=reason))) == 1
+    assert fleet.take(e.Noted(at=1e6, subject="another", reason=reason)) == []
 
 
 # -- the lid ---------------------------------------------------------------------------------

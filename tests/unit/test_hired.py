@@ -297,6 +297,19 @@ def blocks(of: Offers) -> dict[str, float]:
     return {name: one.until for name, one in of._blocked.items()}  # pyright: ignore[reportPrivateUsage]
 
 
+def test_quotas_that_hold_no_gpu_are_told_of_once_and_again_when_they_are_lost_again() -> None:
+    gpu = BIG.but(devices=(a_device(),))
+    none = an_offer("a", facts=gpu, quota="cloud/gpus", quota_units=1.0, quota_left=0.0)
+    unknown, plain = none.but(id="b", quota_left=None), an_offer("c")
+    of = Offers({}, 60.0)
+    told = of.came(Offered("cloud", (none, plain)))
+    assert told is not None and told.code is Code.QUOTA and "doctor cloud" in told.change
+    assert of.came(Offered("cloud", (none, plain))) is None
+    assert of.came(Offered("cloud", (none, unknown))) is None, "unknown is not zero"
+    assert of.came(Offered("cloud", (none,))) is not None
+    assert Offers({}, 60.0).came(Offered("cloud", (plain,))) is None
+
+
 def test_what_may_not_be_had_says_how_that_is_mended() -> None:
     error = Denied("a policy forbids addresses", "Set external_address = false.")
     noted, told, *_ = hired(RENTAL).refused("rent-1-1", LAUNCH, error)
