@@ -14,6 +14,7 @@ from cloudwhale.control.store.memory import MemoryStore
 from cloudwhale.model import event as e
 from cloudwhale.model.plan import Round
 from cloudwhale.model.units import Instant
+from cloudwhale.model.world import World
 from cloudwhale.simulation.mailbox import RingingObjects
 from cloudwhale.spi.errors import StoreUnusable
 
@@ -134,6 +135,8 @@ class NightStore(MemoryStore):
         self._weather = weather
         self.fuse = Fuse()
         self.wrote: Callable[[list[e.Event]], None] = lambda events: None
+        self._again = MemoryStore()
+        """The same events, folded once more as far as somebody has asked."""
 
     def append(self, events: Iterable[e.Event], *, epoch: int | None = None) -> int:
         new = list(events)
@@ -152,6 +155,13 @@ class NightStore(MemoryStore):
     ) -> int:
         self._refuse(epoch)
         return super().record(round, events, epoch=epoch, offers=offers)
+
+    def world_at(self, version: int, now: Instant) -> World:
+        if self._again.version() > version:
+            self._again = MemoryStore()
+        before = self._again.version()
+        self._again.append(told.event for told in self.since(before, version - before))
+        return self._again.world(now)
 
     def _refuse(self, epoch: int | None) -> None:
         if self._weather.no_database and epoch is not None:
