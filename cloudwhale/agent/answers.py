@@ -15,6 +15,8 @@ Answer: TypeAlias = tuple[AgentState, tuple[Action, ...]]
 def turned(state: AgentState, key: Key, turn: course.Turn) -> Answer:
     """Return the state after one attempt's turn; a closed attempt is under way no more."""
     attempt, actions = turn
+    if attempt is not None and attempt is state.attempts.get(key):
+        return state, actions  # nothing was due of it: most turns
     if attempt is not None:
         return including(state, attempt), actions
     rest = {other: one for other, one in state.attempts.items() if other != key}
