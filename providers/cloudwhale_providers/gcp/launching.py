@@ -38,8 +38,10 @@ from cloudwhale_providers.gcp.operations import Pause
 from cloudwhale_providers.gcp.words import NOTICE_S, STOPS_WITHIN_S, Frame, words_of
 
 INSERT = "compute.instances.create"
-STARTS_IN_S: Seconds = 30.0
-"""maxRunDuration counts from the start, about so long after the insert."""
+STARTS_IN_S: Seconds = 110.0
+"""maxRunDuration counts from the start, so long after the insert at most, as a rule: large machines
+take over a minute. One that starts sooner is ended sooner, but never before what runs there has
+landed: stops stand two minutes behind that."""
 LACKING_S: Seconds = 6 * 3600.0
 """So long a machine type counts as not to be had in a zone that says it does not know it."""
 REFUSED_NOTICE = "preemptionNoticeDuration"
