@@ -14,7 +14,7 @@ from renting_gcp import a_request, an_offer
 from cloudwhale.spi.errors import CloudwhaleError, Denied, Unreachable
 from cloudwhale_providers.gcp.asking import code_of
 from cloudwhale_providers.gcp.clients import Clients
-from cloudwhale_providers.gcp.errors import permission
+from cloudwhale_providers.gcp.errors import Errand, failure, permission
 from cloudwhale_providers.sandbox.compute.places import USER_ACCOUNT
 from cloudwhale_providers.sandbox.endpoint import Weather
 
@@ -168,3 +168,13 @@ def test_the_project_is_that_of_the_credentials_unless_the_settings_say_one(
         assert json.loads((tmp_path / "key.json").read_text())["project_id"]
         provider = box.provider("lab", project="")
         assert provider.machines() == []
+
+
+def test_what_the_library_says_with_its_cause_beside_it_is_told_as_a_sentence() -> None:
+    from google.auth.exceptions import MalformedError
+
+    cause = MalformedError("no key")
+    said = failure(
+        MalformedError("Failed to load it", cause), Errand("compute.zones.list", "us-east4", "lab")
+    )
+    assert str(said).splitlines()[0] == "compute.zones.list in us-east4: Failed to load it"

@@ -280,7 +280,8 @@ def failure(error: Exception, errand: Errand) -> CloudwhaleError:
     known = next((AUTH[name] for name in names if name in AUTH), _AGAIN)
     where = f" in {errand.where}" if errand.where else ""
     words = {**errand._asdict(), "project": errand.project or "PROJECT"}
-    return known.kind(f"{errand.permission}{where}: {error}", known.remedy.format_map(words))
+    says = error.args[0] if error.args and isinstance(error.args[0], str) else error
+    return known.kind(f"{errand.permission}{where}: {says}", known.remedy.format_map(words))
 
 
 def failed(said: Said, errand: Errand) -> CloudwhaleError:
