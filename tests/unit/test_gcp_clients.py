@@ -173,8 +173,7 @@ def test_the_project_is_that_of_the_credentials_unless_the_settings_say_one(
 def test_what_the_library_says_with_its_cause_beside_it_is_told_as_a_sentence() -> None:
     from google.auth.exceptions import MalformedError
 
-    cause = MalformedError("no key")
-    said = failure(
-        MalformedError("Failed to load it", cause), Errand("compute.zones.list", "us-east4", "lab")
-    )
+    malformed: Any = MalformedError  # which says no types
+    error = malformed("Failed to load it", malformed("no key"))
+    said = failure(error, Errand("compute.zones.list", "us-east4", "lab"))
     assert str(said).splitlines()[0] == "compute.zones.list in us-east4: Failed to load it"
