@@ -38,10 +38,10 @@ from cloudwhale_providers.gcp.operations import Pause
 from cloudwhale_providers.gcp.words import NOTICE_S, STOPS_WITHIN_S, Frame, words_of
 
 INSERT = "compute.instances.create"
-STARTS_IN_S: Seconds = 110.0
-"""maxRunDuration counts from the start, so long after the insert at most, as a rule: large machines
-take over a minute. One that starts sooner is ended sooner, but never before what runs there has
-landed: stops stand two minutes behind that."""
+STARTS_IN_S: Seconds = 55.0
+"""maxRunDuration counts from the start, about so long after the insert. One that starts sooner is
+ended sooner, within the minute by which stops may be early; one that starts a minute later is ended
+a minute late, for which money is set aside."""
 LACKING_S: Seconds = 6 * 3600.0
 """So long a machine type counts as not to be had in a zone that says it does not know it."""
 REFUSED_NOTICE = "preemptionNoticeDuration"
