@@ -51,6 +51,12 @@ def ours() -> Mapping[str, bytes]:
     return {path: file.read_bytes() for path, file in (*_house(), *_plugins())} | _about_us()
 
 
+def beside_us() -> Mapping[str, bytes]:
+    """Return what agents look for beside our package, by its path: plugins, and who names them."""
+    found = {path: file.read_bytes() for path, file in _plugins()} | _about_us()
+    return {path.removeprefix("lib/"): body for path, body in found.items()}
+
+
 def _plugins() -> Iterator[tuple[str, Path]]:
     """Return who hears notices and knows stores: modules side by side, folders are for renting."""
     for package in sorted({point.module.split(".")[0] for point in _entry_points()} - {OURS}):

@@ -12,7 +12,7 @@ from functools import cached_property
 from importlib import metadata
 from pathlib import Path, PurePosixPath
 
-from cloudwhale.control.bundle_content import OURS, package_files
+from cloudwhale.control.bundle_content import OURS, beside_us, package_files
 from cloudwhale.control.bundle_distributions import belongs, closure
 from cloudwhale.control.reaching.look import Look
 
@@ -49,7 +49,7 @@ def fits(seen: Look) -> bool:
 
 def bundle() -> Package:
     """Return the agent with all it imports, as it is installed here."""
-    return Package("bundle", "agent.tar.gz", _tar(agent_files()))
+    return Package("bundle", "agent.tar.gz", _tar(agent_files(), beside_us()))
 
 
 def agent_files() -> Files:
@@ -65,12 +65,12 @@ def agent_files() -> Files:
     return files
 
 
-def _tar(files: Files) -> bytes:
+def _tar(files: Files, beside: Mapping[str, bytes]) -> bytes:
     """Return an archive that depends on nothing but the files' names and contents."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive:
-        for path, source in sorted(files.items()):
-            body = source.read_bytes()
+        bodies = {path: source.read_bytes() for path, source in files.items()} | beside
+        for path, body in sorted(bodies.items()):
             entry = tarfile.TarInfo(path)
             entry.size, entry.mode = len(body), 0o644
             archive.addfile(entry, io.BytesIO(body))
