@@ -240,10 +240,10 @@ def test_the_same_files_make_the_same_bundle(tmp_path: Path) -> None:
     (tmp_path / "b").write_text("two")
     (tmp_path / "a").write_text("one")
     files = {"x/b": tmp_path / "b", "x/a": tmp_path / "a"}
-    first = bundle._tar(files)
+    first = bundle._tar(files, {"y/c": b"three"})
     os.utime(tmp_path / "a", (1, 1))
     (tmp_path / "a").chmod(0o600)
-    assert bundle._tar(dict(reversed(files.items()))) == first
+    assert bundle._tar(dict(reversed(files.items())), {"y/c": b"three"}) == first
     assert bundle._packed(first) == bundle._packed(first)
 
 
