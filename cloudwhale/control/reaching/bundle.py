@@ -69,7 +69,8 @@ def _tar(files: Files, beside: Mapping[str, bytes]) -> bytes:
     """Return an archive that depends on nothing but the files' names and contents."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive:
-        bodies = {path: source.read_bytes() for path, source in files.items()} | beside
+        bodies = {path: source.read_bytes() for path, source in files.items()}
+        bodies.update(beside)
         for path, body in sorted(bodies.items()):
             entry = tarfile.TarInfo(path)
             entry.size, entry.mode = len(body), 0o644
