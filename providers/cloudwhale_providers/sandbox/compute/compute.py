@@ -1,7 +1,6 @@
 """Compute Engine over HTTP on loopback: its REST API, tokens for who asks, and machines."""
 
 import json
-import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -24,11 +23,11 @@ from cloudwhale_providers.sandbox.compute.schemas import Schemas
 from cloudwhale_providers.sandbox.compute.services import Services
 from cloudwhale_providers.sandbox.compute.wording import Words
 from cloudwhale_providers.sandbox.endpoint.faults import Fault, Faults, Kind
+from cloudwhale_providers.sandbox.endpoint.loopback import Loopback
 from cloudwhale_providers.sandbox.endpoint.machines import Instance
 from cloudwhale_providers.sandbox.endpoint.messages import Answer, Asked
 from cloudwhale_providers.sandbox.endpoint.refused import Refused
 from cloudwhale_providers.sandbox.endpoint.weather_values import NOTICE_S, Weather
-from cloudwhale_providers.sandbox.endpoint.web import Server
 
 SERVICE = "compute"
 WAIT_MOST_S = 2.0
@@ -37,7 +36,7 @@ WAIT_MOST_S = 2.0
 Told = Callable[[Instance], None]
 
 
-class Compute:
+class Compute(Loopback):
     """A Compute Engine of one's own; there may be several in a process.
 
     APIs are answered below their own paths: `URL/compute/v1/projects/...`; tokens are exchanged at
@@ -58,10 +57,8 @@ class Compute:
         `checked`: answers are held against Google's own description, as what is asked always is;
         one that is wrong is refused. Nothing is kept beyond this process.
         """
-        self._clock, self._weather, self._port, self._real = clock, weather or Weather(), port, real
-        self._closing = ExitStack()
-        self._ended = threading.Event()
-        self._was_asked = False
+        super().__init__(port)
+        self._clock, self._weather, self._real = clock, weather or Weather(), real
         self._apis: list[Api] = []
         self._services = Services(self._weather, clock.now)
         self.project_apis = ProjectApis(self._services)
@@ -93,34 +90,10 @@ class Compute:
             self.mount(described, methods)
         catalogue()
         with ExitStack() as opened:
-            self._server = Server(self._answer, self._port)
-            thread = threading.Thread(
-                target=self._server.serve_forever, name="sandbox-compute", daemon=True
-            )
-            thread.start()
-            opened.callback(thread.join)
-            opened.callback(self._server.stop)
+            self._listen("sandbox-compute", self._answer, opened)
             opened.callback(self._ended.set)
             self._closing = opened.pop_all()
         return self.url
-
-    @property
-    def url(self) -> str:
-        """Return where it listens."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
-
-    def listen_also(self, listening: socket.socket) -> None:
-        """Answer on another socket too, until this closes it."""
-        self._server.also(listening)
-
-    def close(self) -> None:
-        """Stop listening; every connection is closed, every thread ends."""
-        self._closing.close()
-
-    def asked_lately(self) -> bool:
-        """Say whether anybody has asked for anything since this was asked last."""
-        was, self._was_asked = self._was_asked, False
-        return was
 
     def mount(self, described: Api, methods: Mapping[str, Does] | None = None) -> None:
         """Answer another API too, by what its discovery document calls its methods."""
@@ -269,7 +242,6 @@ class Compute:
     # -- answering ---------------------------------------------------------------------------
 
     def _answer(self, asked: Asked) -> Answer | None:
-        self._was_asked = True
         if asked.method == "POST" and asked.path == oauth.PATH:
             return self._tokens.exchanged(asked)
         try:

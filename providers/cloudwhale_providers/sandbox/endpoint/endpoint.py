@@ -1,6 +1,5 @@
 """A cloud's API over HTTP on loopback: EC2, S3, SSM, IAM, STS, schedules and quotas."""
 
-import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -16,6 +15,7 @@ from cloudwhale_providers.sandbox.endpoint.callers import Caller, Callers, Crede
 from cloudwhale_providers.sandbox.endpoint.cloud import Services
 from cloudwhale_providers.sandbox.endpoint.estate import ITSELF, Record
 from cloudwhale_providers.sandbox.endpoint.faults import Fault, Faults, Kind
+from cloudwhale_providers.sandbox.endpoint.loopback import Loopback, started
 from cloudwhale_providers.sandbox.endpoint.machines import Instance
 from cloudwhale_providers.sandbox.endpoint.messages import Answer, Asked
 from cloudwhale_providers.sandbox.endpoint.moto_cloud import check_installed, moto_time
@@ -24,7 +24,6 @@ from cloudwhale_providers.sandbox.endpoint.permits import Heard, Permits
 from cloudwhale_providers.sandbox.endpoint.refused import Refused, failed, written
 from cloudwhale_providers.sandbox.endpoint.s3_api import S3
 from cloudwhale_providers.sandbox.endpoint.weather_values import NOTICE_S, Weather
-from cloudwhale_providers.sandbox.endpoint.web import Server
 from cloudwhale_providers.sandbox.names import BUCKET, REGIONS
 
 MIB = 1024 * 1024
@@ -39,7 +38,7 @@ ALONE = threading.Lock()
 """Moto's models belong to the process, so one endpoint at a time has them."""
 
 
-class Endpoint:
+class Endpoint(Loopback):
     """A cloud of one's own; a second one in a process is refused until the first is closed."""
 
     def __init__(
@@ -55,12 +54,10 @@ class Endpoint:
 
         `folder`: where objects of S3 are kept beyond this process; None: nowhere.
         """
-        self._clock, self._weather, self._port, self._real = clock, weather or Weather(), port, real
+        super().__init__(port)
+        self._clock, self._weather, self._real = clock, weather or Weather(), real
         self._folder = folder
-        self._closing = ExitStack()
-        self._ended = threading.Event()
         self._began_at = clock.now()
-        self._was_asked = False
         self.on_started: Told = _nobody
         """Called by `step` with an instance that runs now."""
         self.on_noticed: Told = _nobody
@@ -95,29 +92,9 @@ class Endpoint:
         self._objects.make(BUCKET, REGIONS[0], self._clock.now())
         self._s3 = S3(self._objects, self._clock.now, weather.foreign_buckets, self._permits)
         self._faults = Faults(weather.seed, weather.fault_share, weather.throttle_share)
-        self._server = Server(self._answer, self._port)
-        opened.callback(_started("sandbox-endpoint", self._server.serve_forever).join)
-        opened.callback(self._server.stop)
-        opened.callback(_started("sandbox-warming", self._warm).join)
+        self._listen("sandbox-endpoint", self._answer, opened)
+        opened.callback(started("sandbox-warming", self._warm).join)
         opened.callback(self._ended.set)
-
-    @property
-    def url(self) -> str:
-        """Return where it listens."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
-
-    def listen_also(self, listening: socket.socket) -> None:
-        """Answer on another socket too, until this closes it."""
-        self._server.also(listening)
-
-    def close(self) -> None:
-        """Stop listening; every connection is closed, every thread ends."""
-        self._closing.close()
-
-    def asked_lately(self) -> bool:
-        """Say whether anybody has asked for anything since this was asked last."""
-        was, self._was_asked = self._was_asked, False
-        return was
 
     # -- machines ----------------------------------------------------------------------------
 
@@ -213,7 +190,6 @@ class Endpoint:
     # -- answering ---------------------------------------------------------------------------
 
     def _answer(self, asked: Asked) -> Answer | None:
-        self._was_asked = True
         service = asked.signed[2] or ("ec2" if asked.form else "s3")
         is_s3 = service == "s3"
         try:
@@ -249,12 +225,6 @@ class Endpoint:
     def _warm(self) -> None:
         self._services.warm()
         self.warmed.set()
-
-
-def _started(name: str, run: Callable[[], None]) -> threading.Thread:
-    thread = threading.Thread(target=run, name=name, daemon=True)
-    thread.start()
-    return thread
 
 
 def _newest(record: Record) -> Instance:

@@ -5,8 +5,6 @@ it knows GET, HEAD, DELETE and lists, but refuses every write (PUT, copies, uplo
 "invalid uploadType"), and Rust's object_store, which mailboxes use, writes by nothing else.
 """
 
-import socket
-import threading
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
@@ -18,10 +16,10 @@ from cloudwhale.spi.clock import Clock
 from cloudwhale_providers.sandbox.compute.places import REGIONS
 from cloudwhale_providers.sandbox.endpoint import s3_actions
 from cloudwhale_providers.sandbox.endpoint.faults import Fault, Faults, Kind
+from cloudwhale_providers.sandbox.endpoint.loopback import Loopback
 from cloudwhale_providers.sandbox.endpoint.messages import Answer, Asked
 from cloudwhale_providers.sandbox.endpoint.refused import Refused
 from cloudwhale_providers.sandbox.endpoint.weather_values import Weather
-from cloudwhale_providers.sandbox.endpoint.web import Server
 from cloudwhale_providers.sandbox.names import GCP_BUCKET
 from cloudwhale_providers.sandbox.storage import needs, words
 from cloudwhale_providers.sandbox.storage.shelves import Shelves
@@ -31,7 +29,7 @@ MIB = 1024 * 1024
 BEARER = "Bearer "
 
 
-class Storage:
+class Storage(Loopback):
     """An object store of one's own, with one bucket in it."""
 
     def __init__(
@@ -47,7 +45,8 @@ class Storage:
 
         `folder`: where objects are kept beyond this process; None: nowhere.
         """
-        self._clock, self._weather, self._port, self._real = clock, weather or Weather(), port, real
+        super().__init__(port)
+        self._clock, self._weather, self._real = clock, weather or Weather(), real
         self.knows: Callable[[str], bool] = bool
         """Whether a bearer's token opens it; by itself any that is not empty."""
         self.may: needs.MayDo = needs.anybody
@@ -56,42 +55,15 @@ class Storage:
         self._xml = XmlApi(self._shelves, clock.now)
         self._faults = Faults(0, 0.0, 0.0)
         self._began_at = clock.now()
-        self._was_asked = False
-        self._ended = threading.Event()
-        self._closing = ExitStack()
 
     def start(self) -> str:
         """Listen and return the URL; raise OSError when the port is taken."""
         self._shelves.make(GCP_BUCKET, REGIONS[0])
         with ExitStack() as opened:
-            self._server = Server(self._answer, self._port)
-            talks = threading.Thread(
-                target=self._server.serve_forever, name="sandbox-storage", daemon=True
-            )
-            talks.start()
-            opened.callback(talks.join)
-            opened.callback(self._server.stop)
+            self._listen("sandbox-storage", self._answer, opened)
             opened.callback(self._ended.set)
             self._closing = opened.pop_all()
         return self.url
-
-    @property
-    def url(self) -> str:
-        """Return where it listens."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
-
-    def listen_also(self, listening: socket.socket) -> None:
-        """Answer on another socket too, until this closes it."""
-        self._server.also(listening)
-
-    def close(self) -> None:
-        """Stop listening; every connection is closed, every thread ends."""
-        self._closing.close()
-
-    def asked_lately(self) -> bool:
-        """Say whether anybody has asked for anything since this was asked last."""
-        was, self._was_asked = self._was_asked, False
-        return was
 
     def make(self, bucket: str, region: str) -> None:
         """Make a bucket; one that is there stays."""
@@ -117,7 +89,6 @@ class Storage:
     # -- answering ---------------------------------------------------------------------------
 
     def _answer(self, asked: Asked) -> Answer | None:
-        self._was_asked = True
         try:
             if self._weather.is_out("gs", self._clock.now() - self._began_at):
                 raise words.OUT
