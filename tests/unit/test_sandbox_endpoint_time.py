@@ -23,6 +23,7 @@ A, B, C = (f"{REGION}{letter}" for letter in "abc")
 ROLE = "arn:aws:iam::123456789012:role/cloudwhale-stops"
 TARGET = "arn:aws:scheduler:::aws-sdk:ec2:terminateInstances"
 TAKEN, UNTIMELY, STILLBORN, STUCK = "g5.2xlarge", "g5.4xlarge", "g5.8xlarge", "g5.16xlarge"
+RECALLED = "g5.12xlarge"
 WEATHER = Weather(
     boot_s=10.0,
     stopping_s=5.0,
@@ -36,7 +37,7 @@ WEATHER = Weather(
     ),
     interruptions=(
         Interruption(age_s=100.0, which=Which(TAKEN), nth=1, rebalance_s=30.0),
-        Interruption(at_s=400_000.0, which=Which(TAKEN, B), notice_s=60.0),
+        Interruption(at_s=400_000.0, which=Which(RECALLED, B), notice_s=60.0),
     ),
     reaps=(
         Reap(age_s=60.0, which=Which(UNTIMELY)),
@@ -324,9 +325,9 @@ def test_a_schedule_that_is_wrong_is_refused(box: Box, change: dict[str, Any], c
 
 def test_a_time_of_the_weather_takes_those_that_are_there_then(box: Box) -> None:
     box.clock.advance_to(NOON + 399_900.0)
-    here, elsewhere = spot(box, TAKEN, B), spot(box, TAKEN, C)
+    here, elsewhere = spot(box, RECALLED, B), spot(box, RECALLED, C)
     box.wait(161.0)
     assert (box.state(here), box.state(elsewhere)) == ("shutting-down", "running")
-    late = spot(box, TAKEN, B)
+    late = spot(box, RECALLED, B)
     box.wait(1000.0)
     assert box.state(late) == "running"
