@@ -111,9 +111,10 @@ def test_a_stop_lets_a_job_save_what_it_has(agent: LiveAgent) -> None:
 
 
 def test_a_shell_that_dies_of_the_signal_leaves_its_child_time_to_save(agent: LiveAgent) -> None:
-    child = "import signal,sys,time\\n" + (
-        "def save(*_):\\n time.sleep(1.5); print('saved', flush=True); sys.exit(0)\\n"
-        "signal.signal(signal.SIGTERM, save)\\nprint('ready', flush=True)\\ntime.sleep(60)\\n"
+    # It may be told to stop while it still writes "ready", where print is not to be called again.
+    child = "import os,signal,sys,time\\nNL=os.linesep.encode()\\n" + (
+        "def save(*_):\\n time.sleep(1.5); os.write(1, b'saved'+NL); sys.exit(0)\\n"
+        "signal.signal(signal.SIGTERM, save)\\nos.write(1, b'ready'+NL)\\ntime.sleep(60)\\n"
     )
     agent.start()
     agent.post(a_start(command=f'printf "{child}" > child.py; python3 child.py; echo never'))
