@@ -1,5 +1,6 @@
 """One `run` or `submit`: the jobs that came together, and the budget that bounds them."""
 
+from cloudwhale.model.night import Night
 from cloudwhale.model.units import Instant, MicroUsd
 from cloudwhale.model.value import Value
 
@@ -19,3 +20,5 @@ class Run(Value):
     """Bound on what the run may spend; None: nothing may be rented."""
     soft_share: float = 0.9
     """Share of the budget at which nothing new is rented."""
+    night: Night | None = None
+    """Its hours, and what becomes of what is left over; None: a run at any time."""

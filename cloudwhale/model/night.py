@@ -1,0 +1,31 @@
+"""A nightly burst: the hours in which the jobs of a file may run on rented machines."""
+
+from typing import Literal
+
+from cloudwhale.model.units import Instant
+from cloudwhale.model.value import Value
+
+Unfinished = Literal["park", "carry-over", "continue"]
+"""What becomes of a job that is not done when its night closes.
+
+`park`: it waits for a person. `carry-over`: it waits for the next night of the same file.
+`continue`: it goes on where that costs nothing, on machines of one's own.
+"""
+
+
+class Night(Value):
+    """What makes a run a night."""
+
+    name: str
+    """Of its file, without folder and ending; the same every night."""
+    date: str
+    """The day on which it opens, in its zone, `2026-11-30`."""
+    zone: str
+    """IANA name, `Europe/Berlin`."""
+    opens_at: Instant
+    closes_at: Instant
+    """Nothing is rented beyond it: all machines have landed by then."""
+    deadline: Instant | None = None
+    unfinished: Unfinished = "park"
+    carried: tuple[str, ...] = ()
+    """Ids of jobs that earlier nights have left over for it."""
