@@ -34,6 +34,7 @@ def whole_app() -> typer.Typer:
         commands_money,
         commands_nodes,
         commands_offers,
+        commands_receipts,
         commands_rehearse,
         commands_sandbox,
         commands_service,
@@ -48,6 +49,7 @@ def whole_app() -> typer.Typer:
     commands_offers.add_to(app)
     commands_rehearse.add_to(app)
     commands_money.add_to(app)
+    commands_receipts.add_to(app)
     commands_leaks.add_to(app)
     commands_simulate.add_to(app)
     commands_service.add_to(app)

@@ -1,0 +1,152 @@
+"""The morning report: its numbers, its sentences, its page."""
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from clouding import an_offer
+from makers import a_job, a_run, placed
+
+from cloudwhale.model.job import Job, JobState
+from cloudwhale.model.morning import Morning
+from cloudwhale.model.night import Night
+from cloudwhale.model.reason import Code, Reason
+from cloudwhale.model.rental import Lease, Rental, RentalState
+from cloudwhale.model.units import NOTHING, Instant, micro_usd
+from cloudwhale.reporting.morning import Told, morning
+from cloudwhale.reporting.morning_page import morning_page
+from cloudwhale.reporting.morning_text import morning_sheets
+from cloudwhale.reporting.receipt import Bill, Books
+from cloudwhale.reporting.sheet import plain_lines
+
+OPENS = 1_796_072_400.0  # 2026-11-30 22:00 in Berlin
+HOUR = 3600.0
+NIGHT = Night(
+    name="burst", date="2026-11-30", zone="Europe/Berlin", opens_at=OPENS,
+    closes_at=OPENS + 10 * HOUR, unfinished="carry-over",
+)  # fmt: skip
+RUN = a_run(night=NIGHT, budget=micro_usd(8))
+MACHINE = Rental(
+    id="rent-1", node="rent-1", payer="run-1", offer="g5-spot",
+    lease=Lease(number=1, watched_until=OPENS, away_until=OPENS, stop_at=OPENS),
+    reserved=NOTHING, spent=micro_usd(2), state=RentalState.RETURNED,
+    taken=an_offer(
+        "g5-spot", type="g5.xlarge", market="spot", price_usd_h=micro_usd(1), cap_usd_h=micro_usd(3)
+    ),
+    jobs={"a": "nlp", "b": "vision"}, requested_at=OPENS, ended_at=OPENS + 2 * HOUR,
+    interrupted_at=OPENS + 2 * HOUR,
+)  # fmt: skip
+
+
+def a_night_job(name: str, state: JobState, **fields: Any) -> Job:
+    made = placed(a_job(name, name=name, **fields), "rent-1")
+    return made.but(state=state, first_started_at=OPENS, ended_at=OPENS + HOUR, run_s=HOUR)
+
+
+DONE = a_night_job("a", JobState.COMPLETED, project="nlp")
+FAILED = a_night_job("b", JobState.FAILED, project="vision").but(
+    exit_code=3,
+    reason=Reason(code=Code.COMMAND_FAILED, says="the command failed", change="mend the command"),
+)
+WAITS = a_job("c", name="c", project="speech").but(
+    reason=Reason(code=Code.OVER_BUDGET, says="could cost 9 USD, 6 of 8 USD are left")
+)
+BOOKS = Books(
+    spent={"a": micro_usd("1.5"), "b": micro_usd("0.5")},
+    bills=(Bill(MACHINE, {"a": micro_usd("1.5"), "b": micro_usd("0.5")}),),
+)
+TOLD = Told({"c": "carry-over"}, {"b": "ValueError: no such file"})
+
+
+def the_report(jobs: tuple[Job, ...] = (DONE, FAILED, WAITS), told: Told = TOLD) -> Morning:
+    return morning(RUN, jobs, OPENS + 10 * HOUR, BOOKS, told)
+
+
+def text_of(told: Morning) -> str:
+    return "\n".join(line for sheet in morning_sheets(told) for line in plain_lines(sheet))
+
+
+def test_what_was_spent_and_set_aside_is_what_is_not_left_of_the_budget() -> None:
+    paid = the_report().money
+    assert (paid.budget_usd, paid.spent_usd, paid.left_usd) == (8, 2, 6)
+    assert paid.saved_usd == Decimal(4)
+
+
+def test_projects_add_up_to_the_night() -> None:
+    told = the_report()
+    assert [one.project for one in told.projects] == ["nlp", "vision", "speech"]
+    assert sum(one.spent_usd for one in told.projects) == told.money.spent_usd
+    assert sum(one.jobs for one in told.projects) == len(told.jobs)
+    assert [one.left_over for one in told.projects] == [0, 0, 1]
+
+
+def test_a_failure_is_told_with_its_reason_its_code_its_last_line_and_what_to_do() -> None:
+    assert (
+        'b (vision): the command failed (exit code 3). Its last line: "ValueError: no such file" '
+        "Mend the command." in text_of(the_report())
+    )
+
+
+def test_what_is_left_over_is_told_with_what_becomes_of_it_and_why() -> None:
+    text = text_of(the_report())
+    assert "c (speech) is carried over to the next night: could cost 9 USD" in text
+    assert "1 of 3 jobs completed, 1 failed, 1 left over." in text
+
+
+def test_the_next_night_opens_at_the_same_time_of_day_with_what_was_carried_over() -> None:
+    told = the_report()
+    assert told.tonight is not None
+    assert told.tonight.opens_at == "2026-12-01T22:00:00+01:00"
+    assert told.tonight.waiting == ("c",)
+    assert "2026-12-01 at 22:00" in text_of(told)
+
+
+@pytest.mark.parametrize(
+    ("opens_at", "later"),
+    [
+        (1_774_731_600.0, "2026-03-29T22:00:00+02:00"),  # 28 March 2026 22:00 in Berlin
+        (1_792_872_000.0, "2026-10-25T22:00:00+01:00"),  # 24 October 2026 22:00 in Berlin
+    ],
+)
+def test_a_day_later_is_the_same_hour_also_when_the_clock_was_changed(
+    opens_at: Instant, later: str
+) -> None:
+    night = NIGHT.but(opens_at=opens_at, closes_at=opens_at + 8 * HOUR)
+    told = morning(RUN.but(night=night), [], opens_at)
+    assert told.tonight is not None
+    assert told.tonight.opens_at == later
+
+
+def test_a_night_is_not_over_while_a_machine_is_out_or_a_job_is_neither_done_nor_left_over() -> (
+    None
+):
+    assert the_report().is_over
+    assert not the_report(told=Told()).is_over
+    out = Books(bills=(Bill(MACHINE.but(state=RentalState.READY)),))
+    assert not morning(RUN, [DONE], OPENS, out).is_over
+
+
+def test_a_machine_that_its_provider_took_is_told_so() -> None:
+    assert "was taken away" in text_of(the_report())
+
+
+def test_a_run_that_is_no_night_has_no_report() -> None:
+    with pytest.raises(ValueError, match="run-1 is no night"):
+        morning(a_run(), [], 0.0)
+
+
+def test_the_page_has_every_name_escaped_and_the_same_numbers() -> None:
+    odd = a_night_job("a", JobState.COMPLETED, project='<b>"&, 🐋')
+    page = morning_page(the_report((odd, FAILED, WAITS)))
+    assert '<b>"' not in page
+    assert "&lt;b&gt;&quot;&amp;, 🐋" in page
+    assert "2.00 USD" in page
+    assert "no such file" in page
+    assert "<script" not in page
+
+
+def test_a_night_in_which_nothing_ran_is_told_too() -> None:
+    told = morning(RUN, [], OPENS)
+    assert told.money.spent_usd == 0
+    assert "0 of 0 jobs completed" in text_of(told)
+    assert "Night burst of 2026-11-30" in morning_page(told)
