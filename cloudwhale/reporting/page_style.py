@@ -59,7 +59,8 @@ align-items:center;margin:.6rem 0;font-size:.9rem;font-variant-numeric:tabular-n
 .bars svg{width:100%;height:1.1rem;display:block}
 .bars .n{text-align:right;white-space:nowrap}
 .chart{margin:.6rem 0;break-inside:avoid;font-size:.8rem;font-variant-numeric:tabular-nums}
-.plot{display:grid;align-items:start;padding-top:.5em;grid-template-columns:auto 1fr;gap:.2rem .5rem}
+.plot{display:grid;align-items:start;padding-top:.5em;gap:.2rem .5rem;
+grid-template-columns:auto 1fr}
 .plot svg{width:100%;height:13rem;display:block}
 .scale{display:flex;flex-direction:column-reverse;justify-content:space-between;text-align:right;
 color:var(--quiet);line-height:1;height:calc(13rem + 1em);margin:-.5em 0}
