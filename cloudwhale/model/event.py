@@ -16,6 +16,7 @@ from cloudwhale.model.money import Charged as Charged
 from cloudwhale.model.money import Released as Released
 from cloudwhale.model.money import Reserved as Reserved
 from cloudwhale.model.money import RunBudgetSet as RunBudgetSet
+from cloudwhale.model.night import NightClosed as NightClosed
 from cloudwhale.model.node import Node
 from cloudwhale.model.reason import Reason
 from cloudwhale.model.rental import Rental
@@ -389,6 +390,7 @@ Event = Annotated[
     | RentalChanged
     | BudgetSet
     | RunBudgetSet
+    | NightClosed
     | Brought
     | Reserved
     | Charged

@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from cloudwhale.model.happened import Happened
 from cloudwhale.model.units import Instant
 from cloudwhale.model.value import Value
 
@@ -29,3 +30,14 @@ class Night(Value):
     unfinished: Unfinished = "park"
     carried: tuple[str, ...] = ()
     """Ids of jobs that earlier nights have left over for it."""
+    closed_at: Instant | None = None
+    """When what was left over was dealt with; None: that is still to come."""
+
+
+class NightClosed(Happened):
+    """A night is over: its machines have landed, and what is left over is dealt with. Once each."""
+
+    kind: Literal["night-closed"] = "night-closed"
+    run: str
+    unfinished: dict[str, Unfinished] = {}
+    """What becomes of each job that is not done, by job."""

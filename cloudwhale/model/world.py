@@ -69,7 +69,7 @@ class World:
     """How the jobs ended that a live job waits for, by id."""
     nodes: Mapping[str, Node] = field(default_factory=dict[str, Node])
     runs: Mapping[str, Run] = field(default_factory=dict[str, Run])
-    """Runs that have a live job or an open rental."""
+    """Runs that have a live job or an open rental, and nights that are still to be closed."""
     rentals: Mapping[str, Rental] = field(default_factory=dict[str, Rental])
     accounts: Mapping[str, Account] = field(default_factory=dict[str, Account])
     offers: tuple[Offer, ...] = ()

@@ -26,6 +26,7 @@ LIVE_VALUES = [state.value for state in LIVE]
 
 _LIVE_JOBS = select(t.jobs.c.body).where(t.jobs.c.state.in_(LIVE_VALUES)).order_by(t.jobs.c.seq)
 _OPEN_RENTALS = select(t.rentals.c.body).where(t.rentals.c.state != RentalState.RETURNED.value)
+_OPEN_NIGHTS = select(t.runs.c.body).where(t.runs.c.body.contains('"closed_at":null'))
 _RESERVED = select(t.accounts.c.body).where(t.accounts.c.reserved > 0)
 _OF_PROJECTS = select(t.accounts.c.body).where(t.accounts.c.payer.startswith(PREFIX))
 
@@ -36,6 +37,7 @@ def load(connection: Connection, newest: int) -> State:
     with unsought():  # ten thousand jobs are a million small values
         _put_all(connection.execute(_LIVE_JOBS), Job, state.put_job)
     _put_all(connection.execute(_OPEN_RENTALS), Rental, state.put_rental)
+    _put_all(connection.execute(_OPEN_NIGHTS), Run, state.put_run)
     for kept in (_RESERVED, _OF_PROJECTS):
         _put_all(connection.execute(kept), Account, state.put_account)
     for changed, put in _WHOLE:

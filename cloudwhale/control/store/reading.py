@@ -180,6 +180,21 @@ def unfinished_run(connection: Connection, folder: str, digest: str) -> Run | No
     return None if text is None else read(Run, text)
 
 
+# The key of a night's own hours is in no other run's body.
+_NIGHTS = (
+    select(t.runs.c.body)
+    .where(t.runs.c.body.contains('"closes_at":'))
+    .order_by(t.runs.c.seq.desc())
+    .limit(bindparam("most"))
+)
+
+
+def nights(connection: Connection, limit: int) -> Sequence[Run]:
+    """See Store."""
+    found = (read(Run, text) for (text,) in connection.execute(_NIGHTS, {"most": limit}))
+    return [run for run in found if run.night is not None]
+
+
 def spent(connection: Connection, run_id: str) -> Mapping[str | None, int]:
     """See Store."""
     # PostgreSQL sums integers to a decimal.

@@ -96,6 +96,9 @@ class State:
         self._lacks.jobs.discard(job.id)
         if was is None:
             self._start_needing(job)
+        elif was.run != job.run:  # the next night has taken it over
+            self._need_payer(job.run)
+            self._drop_payer(was.run)
 
     def put_rental(self, rental: Rental) -> None:
         """Set a rental; a returned one is dropped."""
@@ -110,10 +113,12 @@ class State:
             self._drop_payer(was.payer)
 
     def put_run(self, run: Run) -> None:
-        """Set a run; one with nothing alive is not kept."""
-        if run.id in self._payers:
+        """Set a run; one with nothing alive is not kept, but for a night that is to be closed."""
+        if run.id in self._payers or _is_open_night(run):
             self.runs[run.id] = run
             self._lacks.runs.discard(run.id)
+            self._changed.add("runs")
+        elif self.runs.pop(run.id, None) is not None:
             self._changed.add("runs")
 
     def put_account(self, account: Account) -> None:
@@ -223,12 +228,18 @@ class State:
         del self._payers[payer]
         self._lacks.runs.discard(payer)
         self._lacks.accounts.discard(payer)
-        if self.runs.pop(payer, None) is not None:
+        run = self.runs.get(payer)
+        if run is not None and not _is_open_night(run):
+            del self.runs[payer]
             self._changed.add("runs")
         account = self.accounts.get(payer)
         if account is not None and not account.reserved:
             del self.accounts[payer]
             self._changed.add("accounts")
+
+
+def _is_open_night(run: Run) -> bool:
+    return run.night is not None and run.night.closed_at is None
 
 
 _IN_A_WORLD = (

@@ -9,7 +9,7 @@ def subject(event: e.Event) -> str:
     match event:
         case e.BudgetSet():
             return f"{payers.PREFIX}{event.budget.project}"
-        case e.RunBudgetSet():
+        case e.RunBudgetSet() | e.NightClosed():
             return event.run
         case e.OfJob() | e.Brought():
             return event.job
