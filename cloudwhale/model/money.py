@@ -3,6 +3,7 @@
 from typing import Literal
 
 from cloudwhale.model.budget import Budget
+from cloudwhale.model.cost import CostLine
 from cloudwhale.model.happened import Happened
 from cloudwhale.model.units import NOTHING, MicroUsd
 from cloudwhale.model.where import Where
@@ -63,6 +64,8 @@ class Charged(Happened):
     project: str = "default"
     account: str = ""
     """The project's account that the same money is taken from; empty: none is kept."""
+    line: CostLine | None = None
+    """What it was for; None: written by an older program."""
 
 
 class Released(Happened):

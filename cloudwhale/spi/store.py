@@ -1,8 +1,9 @@
 """What the house asks of the place where truth is kept."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
+from cloudwhale.model.cost import CostLine, CostSum, Dimension
 from cloudwhale.model.event import Event
 from cloudwhale.model.job import Job, JobState
 from cloudwhale.model.node import Node
@@ -31,6 +32,32 @@ class JobQuery(Value):
     names_or_ids: tuple[str, ...] = ()
     """Ids, unique beginnings of ids, or names (a name gives every job of that name)."""
     limit: int | None = None
+
+
+class CostQuery(Value):
+    """Which lines of cost to return or to add up: all that was charged, unless something is asked.
+
+    Each of the last fields leaves lines out that have another value there; None: any.
+    """
+
+    by: tuple[Dimension, ...] = ()
+    """One sum for each value of these; empty: one sum."""
+    since: Instant | None = None
+    """Lines whose machine's bill began then, or later."""
+    until: Instant | None = None
+    """Lines whose machine's bill began before."""
+    zone: str = "UTC"
+    """In which days are told apart; an IANA name."""
+    run: str | None = None
+    user: str | None = None
+    project: str | None = None
+    job: str | None = None
+    family: str | None = None
+    rental: str | None = None
+    provider: str | None = None
+    market: str | None = None
+    region: str | None = None
+    gpu: str | None = None
 
 
 class Store(Protocol):
@@ -84,12 +111,31 @@ class Store(Protocol):
         """
         ...
 
+    def nights(self, limit: int = 500) -> Sequence[Run]:
+        """Return the runs that are nights, those that were opened last first; costs no world."""
+        ...
+
     def counts(self, run: str | None = None) -> Mapping[JobState, int]:
         """Return how many jobs are in each state; summed by the database."""
         ...
 
     def spent(self, run: str) -> Mapping[str | None, int]:
         """Return micro-dollars charged to a run, by job (None: the run's own)."""
+        ...
+
+    def costs(self, query: CostQuery) -> Sequence[CostSum]:
+        """Return what was charged, added up by the database; by key, and none without lines.
+
+        Machines that are not back are not in it: see `planning/costing`. Raise ValueError for a
+        zone that nobody knows.
+        """
+        ...
+
+    def cost_lines(self, query: CostQuery) -> Iterator[CostLine]:
+        """Yield the lines of what was charged when this is asked, those that began first first.
+
+        Reads some at a time, and pays no heed to `by`.
+        """
         ...
 
     def accounts(self) -> Sequence[Account]:

@@ -6,6 +6,7 @@ from stories import WHY, a_place, a_round, completes, submitted, was_placed
 
 from cloudwhale.model import event as e
 from cloudwhale.model.job import JobState
+from cloudwhale.model.night import Night
 from cloudwhale.model.plan import Decision, DeclareLost
 from cloudwhale.model.reason import Code
 from cloudwhale.model.units import MicroUsd
@@ -201,6 +202,18 @@ def test_the_newest_run_of_a_folder_that_is_not_done_is_adopted(store: Store) ->
     store.append(completes("jr3"))
     assert store.unfinished_run("/lab", "d") == runs[1]
     assert store.unfinished_run("/elsewhere", "d") is None
+
+
+def test_nights_are_told_newest_first_and_nothing_else_is_a_night(store: Store) -> None:
+    night = Night(name="burst", date="2026-11-30", zone="UTC", opens_at=0.0, closes_at=36000.0)
+    runs = [
+        a_run("r1").but(night=night),
+        a_run("r2").but(folder='/lab/"closes_at":'),
+        a_run("r3").but(night=night.but(date="2026-12-01")),
+    ]
+    store.append([e.RunOpened(at=0.0, run=run) for run in runs])
+    assert store.nights() == [runs[2], runs[0]]
+    assert store.nights(limit=1) == [runs[2]]
 
 
 def test_nodes_are_told_by_id_as_the_world_has_them(store: Store) -> None:

@@ -32,8 +32,8 @@ NEXT = '''
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0005"
-down_revision = "0004"
+revision = "0006"
+down_revision = "0005"
 
 
 def upgrade() -> None:
@@ -50,8 +50,8 @@ BROKEN = NEXT + "    op.drop_table('no_such_table')\n"
 def a_later_schema(folder: Path, script: str = NEXT) -> Schema:
     """Return the schema of a program one revision ahead."""
     shutil.copytree(SCRIPTS, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / "versions" / "r0005_queue.py").write_text(script)
-    return Schema(head="0005", scripts=folder)
+    (folder / "versions" / "r0006_queue.py").write_text(script)
+    return Schema(head="0006", scripts=folder)
 
 
 def stored_in(home: Path, **options: Any) -> SqlStore:
@@ -101,7 +101,7 @@ def test_the_holder_of_the_lock_migrates_after_a_copy(home: Path, tmp_path: Path
     assert list(store.world(0.0).jobs) == ["a"]
     store.append(submitted(a_job("b")))
     store.close()
-    copy = home / "cloudwhale.db.before-0005"
+    copy = home / "cloudwhale.db.before-0006"
     assert "queueVARCHAR" in tables_of(home / "cloudwhale.db")["table jobs"]
     assert "queueVARCHAR" not in tables_of(copy)["table jobs"]
     kept = SqlStore(SqliteDatabase(copy))
@@ -157,10 +157,10 @@ def held_by_rounds(file: Path) -> list[dict[str, Any]]:
 
 def test_others_refuse_an_older_database(home: Path, tmp_path: Path) -> None:
     schema = a_later_schema(tmp_path / "scripts")
-    with pytest.raises(StoreUnusable, match="has revision 0004, this program needs 0005") as fault:
+    with pytest.raises(StoreUnusable, match="has revision 0005, this program needs 0006") as fault:
         stored_in(home, may_migrate=False, schema=schema)
     assert "cloudwhale controller" in fault.value.remedy
-    assert not (home / "cloudwhale.db.before-0005").exists()
+    assert not (home / "cloudwhale.db.before-0006").exists()
 
 
 def test_everybody_refuses_a_newer_database(home: Path, tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_everybody_refuses_a_newer_database(home: Path, tmp_path: Path) -> None:
     stored_in(home, may_migrate=True, schema=schema).close()
     with pytest.raises(StoreUnusable, match="written by a newer version") as fault:
         open_store(sqlite_url(home), may_migrate=True)
-    assert "cloudwhale.db.before-0005" in fault.value.remedy
+    assert "cloudwhale.db.before-0006" in fault.value.remedy
 
 
 def test_a_program_that_runs_on_refuses_to_write_what_was_migrated_meanwhile(
@@ -177,7 +177,7 @@ def test_a_program_that_runs_on_refuses_to_write_what_was_migrated_meanwhile(
     older = open_store(sqlite_url(home), may_migrate=False)
     schema = a_later_schema(tmp_path / "scripts")
     stored_in(home, may_migrate=True, schema=schema).close()
-    with pytest.raises(StoreUnusable, match="migrated to revision 0005 while this program ran"):
+    with pytest.raises(StoreUnusable, match="migrated to revision 0006 while this program ran"):
         older.append(submitted(a_job("b")))
 
 
@@ -191,7 +191,7 @@ def test_a_migration_that_fails_leaves_the_database_as_it_was(home: Path, tmp_pa
 
 
 def test_nothing_is_migrated_when_the_copy_cannot_be_written(home: Path, tmp_path: Path) -> None:
-    (home / "cloudwhale.db.before-0005" / "in-the-way").mkdir(parents=True)
+    (home / "cloudwhale.db.before-0006" / "in-the-way").mkdir(parents=True)
     schema = a_later_schema(tmp_path / "scripts")
     with pytest.raises(StoreUnusable, match="was not migrated: its copy .* cannot be written"):
         stored_in(home, may_migrate=True, schema=schema)
@@ -202,7 +202,7 @@ def test_a_new_database_is_made_at_the_newest_revision(tmp_path: Path) -> None:
     schema = a_later_schema(tmp_path / "scripts")
     stored_in(tmp_path, may_migrate=True, schema=schema).close()
     stored_in(tmp_path, may_migrate=False, schema=schema).close()
-    with pytest.raises(StoreUnusable, match="has revision 0005"):
+    with pytest.raises(StoreUnusable, match="has revision 0006"):
         open_store(sqlite_url(tmp_path), may_migrate=True)
 
 
@@ -250,6 +250,8 @@ def test_an_older_database_learns_for_how_long_places_on_rented_machines_were_he
         connection.execute("UPDATE rentals SET body = json_remove(body, '$.held_s')")
         connection.execute("DROP TABLE budgets")
         connection.execute("DROP TABLE offer_lists")
+        connection.execute("DROP TABLE notices")
+        connection.execute("ALTER TABLE families DROP COLUMN peaks")
         connection.execute("UPDATE alembic_version SET version_num = '0002'")
     connection.close()
     store = open_store(sqlite_url(home), may_migrate=True)

@@ -9,6 +9,7 @@ from cloudwhale.control.store.past import Past as Past
 from cloudwhale.control.store.past import Rows as Rows
 from cloudwhale.model import event as e
 from cloudwhale.model.budget import Budget
+from cloudwhale.model.cost import CostLine
 from cloudwhale.model.job import HOLDS_A_PLACE, Job, JobState
 from cloudwhale.model.node import Node, NodeState
 from cloudwhale.model.rental import Rental, RentalState
@@ -19,6 +20,7 @@ from cloudwhale.planning import (
     booting,
     bringing,
     cached,
+    costing,
     kept,
     ledger,
     lifecycle,
@@ -72,6 +74,8 @@ class Draft:
         """The number of the event that submitted a new job, by job."""
         self.opened: dict[str, int] = {}
         """The number of the event that opened a new run, by run."""
+        self.lines: dict[int, CostLine] = {}
+        """What each charge was for, by the number of its event."""
 
     def fold(self, seq: int, event: e.Event) -> None:
         """Work one event in; raise IllegalTransition when the state cannot meet it."""
@@ -84,14 +88,14 @@ class Draft:
                 self._fold_node(event)
             case e.RunOpened():
                 self._open(seq, event)
-            case e.RentalChanged() | e.BootTold():
+            case e.NightClosed():
+                self._close(event)
+            case e.RentalChanged() | e.BootTold() | e.Brought():
                 self._fold_rental(event)
-            case e.Brought():
-                self._bring(event)
             case e.BudgetSet() | e.RunBudgetSet():
                 self._bound(event)
             case e.Reserved() | e.Charged() | e.Released():
-                self._pay(event)
+                self._pay(seq, event)
             case e.Noted() | e.StoreUsed():
                 pass  # worth telling, changes no state
 
@@ -216,6 +220,17 @@ class Draft:
         self.opened[run.id] = seq
         account = self.accounts.get(run.id) or Account(payer=run.id)
         self.accounts.put(run.id, account.but(limit=run.budget, soft=run.soft_share))
+        for job in (self.jobs.get(name) for name in run.night.carried) if run.night else ():
+            # Who has ended meanwhile, or runs, stays where it is.
+            if job is not None and not job.ended and job.state not in HOLDS_A_PLACE:
+                self.jobs.put(job.id, job.but(run=run.id))
+
+    def _close(self, event: e.NightClosed) -> None:
+        run = self.runs.get(event.run)
+        night = None if run is None else run.night
+        if run is None or night is None or night.closed_at is not None:
+            raise IllegalTransition(f"{event.run} is no night that could be closed")
+        self.runs.put(run.id, run.but(night=night.but(closed_at=event.at)))
 
     def _bound(self, event: e.BudgetSet | e.RunBudgetSet) -> None:
         if isinstance(event, e.BudgetSet):
@@ -240,16 +255,22 @@ class Draft:
         if following is not None:
             self.accounts.put(then, payers.bounded(following, budget))
 
-    def _pay(self, event: e.Reserved | e.Charged | e.Released) -> None:
+    def _pay(self, seq: int, event: e.Reserved | e.Charged | e.Released) -> None:
         try:
             for payer, amount in payments(event).items():
                 account = ledger.moved(self._account(payer), event.kind, amount)
                 self.accounts.put(payer, account)
         except ValueError as error:
             raise IllegalTransition(str(error)) from error
-        job = self.jobs.get(event.job) if isinstance(event, e.Charged) and event.job else None
+        if isinstance(event, e.Charged):
+            self._charge(seq, event)
+
+    def _charge(self, seq: int, event: e.Charged) -> None:
+        job = self.jobs.get(event.job) if event.job else None
         if job is not None and not job.ended:
             self.jobs.put(job.id, job.but(spent=MicroUsd(job.spent + event.amount)))
+        rental, run = self.rentals.get(event.rental), self.runs.get(event.payer)
+        self.lines[seq] = costing.of_charge(event, rental, job, run)
 
     def _account(self, payer: str) -> Account:
         found = self.accounts.get(payer)
@@ -258,10 +279,16 @@ class Draft:
         whose = payers.project_and_month(payer)
         return payers.opened(payer, None if whose is None else self.budgets.get(whose[0]))
 
-    def _fold_rental(self, event: e.RentalChanged | e.BootTold) -> None:
-        if isinstance(event, e.BootTold):
-            self._boot(event)
-            return
+    def _fold_rental(self, event: e.RentalChanged | e.BootTold | e.Brought) -> None:
+        match event:
+            case e.RentalChanged():
+                self._move_rental(event)
+            case e.BootTold():
+                self._boot(event)
+            case e.Brought():
+                self._bring(event)
+
+    def _move_rental(self, event: e.RentalChanged) -> None:
         old = self.rentals.get(event.rental.id)
         new = lifecycle.moved(old, event.rental)
         # Who decides or reports what becomes of a machine may not know yet who has left it.
@@ -343,9 +370,12 @@ def named_in(events: Iterable[e.Event]) -> Named:
         elif isinstance(event, e.RunOpened):
             named.runs.add(event.run.id)
             named.accounts.add(event.run.id)
+            named.jobs.update(event.run.night.carried if event.run.night else ())
         elif isinstance(event, e.RunBudgetSet):
             named.runs.add(event.run)
             named.accounts.add(event.run)
+        elif isinstance(event, e.NightClosed):
+            named.runs.add(event.run)
         elif isinstance(event, e.Reserved | e.Charged | e.Released):
             named.accounts.update(payments(event))
             if isinstance(event, e.Charged) and event.job:

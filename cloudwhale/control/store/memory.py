@@ -8,7 +8,8 @@ from cloudwhale.control.store.folding import Draft
 from cloudwhale.control.store.rounds import decision_of, jobs_of
 from cloudwhale.control.store.state import Archive, State, world_after
 from cloudwhale.control.store.subjects import subject
-from cloudwhale.model.event import Charged, Event, RentalChanged
+from cloudwhale.model.cost import CostLine, CostSum
+from cloudwhale.model.event import Event, RentalChanged
 from cloudwhale.model.job import Job, JobState
 from cloudwhale.model.node import Node, NodeState
 from cloudwhale.model.plan import Decision, Round
@@ -16,7 +17,8 @@ from cloudwhale.model.rental import SETTLED, Rental, RentalState
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import Instant
 from cloudwhale.model.world import Account, World
-from cloudwhale.spi.store import JobQuery, Told
+from cloudwhale.planning import cost_sums
+from cloudwhale.spi.store import CostQuery, JobQuery, Told
 
 
 class MemoryStore:
@@ -33,6 +35,8 @@ class MemoryStore:
         self._rounds_of: dict[str, list[Round]] = {}
         self._offers: dict[str, str] = {}
         """Lists of offers by their digests."""
+        self._lines: dict[int, CostLine] = {}
+        """What each charge was for, by the number of its event."""
         self._secrets: dict[str, dict[str, bytes]] = {}
         self._epoch = 0
 
@@ -46,6 +50,7 @@ class MemoryStore:
         for seq, event in enumerate(new, self.version() + 1):
             draft.fold(seq, event)
         self._archive.keep(draft)
+        self._lines.update(draft.lines)
         self._state.take(draft, self.version() + len(new))
         for event in new:
             told = Told.model_construct(seq=self.version() + 1, event=event)
@@ -129,6 +134,11 @@ class MemoryStore:
                 return run
         return None
 
+    def nights(self, limit: int = 500) -> Sequence[Run]:
+        """See Store."""
+        found = [run for run in reversed(self._archive.runs.values()) if run.night is not None]
+        return found[:limit]
+
     def counts(self, run: str | None = None) -> Mapping[JobState, int]:
         """See Store."""
         jobs = self._archive.jobs.values()
@@ -138,10 +148,19 @@ class MemoryStore:
     def spent(self, run: str) -> Mapping[str | None, int]:
         """See Store."""
         sums: Counter[str | None] = Counter()
-        for each in self._told:
-            if isinstance(each.event, Charged) and each.event.payer == run:
-                sums[each.event.job] += each.event.amount
+        for line in self._lines.values():
+            if line.run == run:
+                sums[line.job] += line.spent
         return dict(sums)
+
+    def costs(self, query: CostQuery) -> Sequence[CostSum]:
+        """See Store."""
+        return cost_sums.sums(self._lines.values(), query)
+
+    def cost_lines(self, query: CostQuery) -> Iterator[CostLine]:
+        """See Store."""
+        fitting = [line for line in self._lines.values() if cost_sums.fits(line, query)]
+        return iter(sorted(fitting, key=lambda line: line.began_at))
 
     def accounts(self) -> Sequence[Account]:
         """See Store."""

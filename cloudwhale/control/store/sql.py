@@ -1,14 +1,14 @@
 """The store in a database: events appended and state derived from them, in one transaction."""
 
 import threading
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TypeVar
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
-from cloudwhale.control.store import reading, writing
+from cloudwhale.control.store import costs, reading, writing
 from cloudwhale.control.store.admission import admit, stale
 from cloudwhale.control.store.batches import Batch, Write
 from cloudwhale.control.store.database import Database, Schema
@@ -17,6 +17,7 @@ from cloudwhale.control.store.loading import catch_up, load
 from cloudwhale.control.store.migrate import prepare
 from cloudwhale.control.store.rows import SqlRows
 from cloudwhale.control.store.state import State, world_after
+from cloudwhale.model.cost import CostLine, CostSum
 from cloudwhale.model.event import Event
 from cloudwhale.model.job import Job, JobState
 from cloudwhale.model.node import Node
@@ -32,7 +33,7 @@ from cloudwhale.spi.errors import (
     StaleWorld,
     StoreUnusable,
 )
-from cloudwhale.spi.store import JobQuery, Told
+from cloudwhale.spi.store import CostQuery, JobQuery, Told
 
 T = TypeVar("T")
 
@@ -206,6 +207,10 @@ class SqlStore:
         """See Store."""
         return self._ask(lambda connection: reading.unfinished_run(connection, folder, digest))
 
+    def nights(self, limit: int = 500) -> Sequence[Run]:
+        """See Store."""
+        return self._ask(lambda connection: reading.nights(connection, limit))
+
     def counts(self, run: str | None = None) -> Mapping[JobState, int]:
         """See Store."""
         return self._ask(lambda connection: reading.counts(connection, run))
@@ -213,6 +218,14 @@ class SqlStore:
     def spent(self, run: str) -> Mapping[str | None, int]:
         """See Store."""
         return self._ask(lambda connection: reading.spent(connection, run))
+
+    def costs(self, query: CostQuery) -> Sequence[CostSum]:
+        """See Store."""
+        return self._ask(lambda connection: costs.sums(connection, query))
+
+    def cost_lines(self, query: CostQuery) -> Iterator[CostLine]:
+        """See Store."""
+        return costs.all_lines(self._ask, query)
 
     def accounts(self) -> Sequence[Account]:
         """See Store."""

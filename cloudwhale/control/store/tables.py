@@ -18,7 +18,7 @@ from sqlalchemy import (
     Text,
 )
 
-HEAD = "0004"
+HEAD = "0005"
 """The newest revision; they count up."""
 
 metadata = MetaData()
@@ -31,6 +31,12 @@ def _version() -> Column[int]:
     """Number of the newest event when the row was last written."""
     return Column("version", Number, nullable=False)
 
+
+PARTS = (
+    "machine", "disk", "address", "egress",
+    "useful", "boot", "idle", "lost", "failed", "over", "moved",
+)  # fmt: skip
+"""Columns of a charge: it by what was bought, and by what that was for."""
 
 revision = Table(
     "alembic_version",
@@ -132,8 +138,34 @@ charges = Table(
     Column("rental", String, nullable=False),
     Column("job", String),
     Column("project", String, nullable=False),
-    Column("amount", BigInteger, nullable=False),  # micro-dollars
+    Column("amount", BigInteger, nullable=False),  # micro-dollars, as all sums of this table
+    Column("began_at", Float, nullable=False),
+    Column("ended_at", Float, nullable=False),
+    Column("quarter", Integer, nullable=False),  # of an hour in which it began, since 1970
+    Column("user", String, nullable=False),
+    Column("family", String, nullable=False),
+    Column("provider", String, nullable=False),
+    Column("market", String, nullable=False),
+    Column("region", String, nullable=False),
+    Column("zone", String, nullable=False),
+    Column("type", String, nullable=False),
+    Column("gpu", String, nullable=False),
+    Column("gpu_ms", BigInteger, nullable=False),
+    Column("on_demand", BigInteger),  # NULL: nobody knows
+    *(Column(name, BigInteger, nullable=False) for name in PARTS),
     Index("charges_of_payer", "payer", "job"),
+    Index("charges_in_time", "began_at", "seq"),
+)
+
+notices = Table(
+    "notices",
+    metadata,
+    Column("id", String, primary_key=True),
+    _version(),
+    Column("state", String, nullable=False),
+    Column("body", Text, nullable=False),
+    Index("notices_by_version", "version"),
+    Index("notices_by_state", "state"),
 )
 
 positions = Table(
@@ -151,6 +183,8 @@ families = Table(
     Column("name", String, primary_key=True),
     _version(),
     Column("run_times", Text, nullable=False),  # JSON list of seconds, newest last
+    # JSON list of what ended attempts have used at most, newest last
+    Column("peaks", Text, nullable=False, server_default="[]"),
     Index("families_by_version", "version"),
 )
 

@@ -7,10 +7,11 @@ from sqlalchemy import Connection, Insert, Table, Update, bindparam, delete, ins
 
 from cloudwhale.control.store import tables as t
 from cloudwhale.control.store.bodies import body, family_times, packed
+from cloudwhale.control.store.costs import row_of
 from cloudwhale.control.store.folding import Changes, Draft, Family
 from cloudwhale.control.store.rounds import jobs_of
 from cloudwhale.control.store.subjects import subject
-from cloudwhale.model.event import Charged, Event
+from cloudwhale.model.event import Event
 from cloudwhale.model.job import Job
 from cloudwhale.model.plan import Round
 from cloudwhale.model.rental import Rental
@@ -54,26 +55,15 @@ _NO_SECRET = delete(t.secrets).where(
 def write_events(
     connection: Connection, first: int, events: Sequence[Event], epoch: int | None
 ) -> None:
-    """Insert events under the numbers that begin with `first`, and what they charged."""
-    numbered = list(enumerate(events, first))
+    """Insert events under the numbers that begin with `first`."""
     rows = [
         {
             "seq": seq, "at": event.at, "kind": event.kind, "subject": subject(event),
             "epoch": epoch, "body": body(event),
         }
-        for seq, event in numbered
+        for seq, event in enumerate(events, first)
     ]  # fmt: skip
     connection.execute(_EVENTS, rows)
-    charges = [
-        {
-            "seq": seq, "payer": event.payer, "rental": event.rental, "job": event.job,
-            "project": event.project, "amount": event.amount,
-        }
-        for seq, event in numbered
-        if isinstance(event, Charged)
-    ]  # fmt: skip
-    if charges:
-        connection.execute(_CHARGES, charges)
 
 
 def write_draft(connection: Connection, draft: Draft, version: int) -> None:
@@ -88,6 +78,7 @@ def write_draft(connection: Connection, draft: Draft, version: int) -> None:
     write(t.budgets, draft.budgets, lambda project, one: {"project": project, "body": body(one)})
     write(t.nodes, draft.nodes, lambda _, node: {"id": node.id, "body": body(node)})
     write(t.uses, draft.uses, _use_row)
+    _write_lines(connection, draft)
 
 
 def write_derived(connection: Connection, draft: Draft, version: int) -> None:
@@ -96,6 +87,12 @@ def write_derived(connection: Connection, draft: Draft, version: int) -> None:
     write(t.rentals, draft.rentals, _rental_row)
     write(t.nodes, draft.nodes, lambda _, node: {"id": node.id, "body": body(node)})
     write(t.uses, draft.uses, _use_row)
+    _write_lines(connection, draft)
+
+
+def _write_lines(connection: Connection, draft: Draft) -> None:
+    if draft.lines:
+        connection.execute(_CHARGES, [row_of(seq, line) for seq, line in draft.lines.items()])
 
 
 class _Writer:
@@ -161,10 +158,10 @@ def _with_keys(table: Table, row: Row) -> Row:
 
 def _job_row(job: Job, seq: int | None) -> Row:
     """Return a new job's row, or (`seq` is None) only what changes in the row of an old one."""
-    row: Row = {"id": job.id, "state": job.state.value, "body": body(job)}
+    row: Row = {"id": job.id, "state": job.state.value, "run": job.run, "body": body(job)}
     if seq is not None:
         row |= {
-            "seq": seq, "run": job.run, "project": job.spec.project, "name": job.spec.name,
+            "seq": seq, "project": job.spec.project, "name": job.spec.name,
             "submitted_at": job.submitted_at,
         }  # fmt: skip
     return row

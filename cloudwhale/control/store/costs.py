@@ -1,0 +1,206 @@
+"""Lines of cost as rows, and their sums, added up by the database."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta, tzinfo
+from functools import partial
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, or_, select
+
+from cloudwhale.control.store import tables as t
+from cloudwhale.model.cost import CostLine, CostSum, Dimension, Items, Purposes
+from cloudwhale.planning.cost_sums import FILTERS, ITEMS, PURPOSES, milliseconds, zone_named
+from cloudwhale.spi.store import CostQuery
+
+QUARTER_S = 900
+DAY_S = 86_400
+AHEAD_DAYS = 1_000_000  # added before a division that would round to zero what lies before 1970
+LINES_AT_ONCE = 2_000
+
+_C = t.charges.c
+_COLUMNS: Mapping[str, ColumnElement[Any]] = {"run": _C.payer} | {
+    name: _C[name] for name in FILTERS if name != "run"
+}
+_SUMMED = [func.sum(_C[name]) for name in (*ITEMS, *PURPOSES)]
+_SUMS: list[ColumnElement[Any]] = [
+    func.count(),
+    func.count(_C.job.distinct()),
+    func.sum(_C.amount),
+    func.sum(_C.on_demand - _C.amount),
+    func.count(_C.on_demand),
+    func.sum(_C.gpu_ms),
+    *_SUMMED,
+]
+
+
+def row_of(seq: int, line: CostLine) -> dict[str, Any]:
+    """Return the row of a line that an event with some number has charged."""
+    return {
+        "seq": seq, "payer": line.run, "rental": line.rental, "job": line.job,
+        "project": line.project, "amount": line.spent, "began_at": line.began_at,
+        "ended_at": line.ended_at, "quarter": int(line.began_at // QUARTER_S), "user": line.user,
+        "family": line.family, "provider": line.provider, "market": line.market,
+        "region": line.region, "zone": line.zone, "type": line.type, "gpu": line.gpu,
+        "gpu_ms": milliseconds(line.gpu_s), "on_demand": line.on_demand,
+        **dict(line.items), **dict(line.purposes),
+    }  # fmt: skip
+
+
+def _line_of(row: Mapping[str, Any]) -> CostLine:
+    return CostLine(
+        run=row["payer"], spent=row["amount"], gpu_s=row["gpu_ms"] / 1000.0,
+        items=Items(**{name: row[name] for name in ITEMS}),
+        purposes=Purposes(**{name: row[name] for name in PURPOSES}),
+        **{name: row[name] for name in _AS_THEY_ARE},
+    )  # fmt: skip
+
+
+_AS_THEY_ARE = (
+    "rental", "user", "project", "job", "family", "provider", "market", "region", "zone", "type",
+    "gpu", "began_at", "ended_at", "on_demand",
+)  # fmt: skip
+
+
+# -- sums ------------------------------------------------------------------------------------
+
+
+def sums(connection: Connection, query: CostQuery) -> Sequence[CostSum]:
+    """See Store."""
+    zone = zone_named(query.zone)
+    keys = [_key(connection, query, dimension, zone) for dimension in query.by]
+    wanted = _asked(select(*keys, *_SUMS), query)
+    if keys:
+        wanted = wanted.group_by(*keys)
+    reads = [_day if dimension == "day" else str for dimension in query.by]
+    found = [_sum_of(tuple(row), reads) for row in connection.execute(wanted)]
+    # Databases sort text by their language; without keys there is a row of nothing, too.
+    return sorted((one for one in found if one.lines), key=lambda one: one.key)
+
+
+def _key(
+    connection: Connection, query: CostQuery, dimension: Dimension, zone: tzinfo
+) -> ColumnElement[Any]:
+    if dimension == "day":
+        return _local_day(connection, query, zone)
+    if dimension == "job":
+        return func.coalesce(_C.job, "")
+    return _COLUMNS[dimension]
+
+
+def _day(number: int) -> str:
+    return (date(1970, 1, 1) + timedelta(days=int(number) - AHEAD_DAYS)).isoformat()
+
+
+def _sum_of(row: tuple[Any, ...], reads: Sequence[Callable[[Any], str]]) -> CostSum:
+    key = tuple(read(value) for read, value in zip(reads, row, strict=False))
+    # PostgreSQL sums integers to a decimal; a sum of nothing is NULL.
+    lines, jobs, spent, saved, priced, gpu_ms, *parts = (int(x or 0) for x in row[len(reads) :])
+    items = dict(zip(ITEMS, parts, strict=False))
+    purposes = dict(zip(PURPOSES, parts[len(ITEMS) :], strict=True))
+    return CostSum.model_validate(
+        {
+            "key": key, "lines": lines, "jobs": jobs, "spent": spent, "saved": saved,
+            "unpriced": lines - priced, "gpu_s": gpu_ms / 1000.0, "items": items,
+            "purposes": purposes,
+        }
+    )  # fmt: skip
+
+
+def _local_day(connection: Connection, query: CostQuery, zone: tzinfo) -> ColumnElement[Any]:
+    """Return the number of the day in a zone in which a line began.
+
+    The database knows nothing of zones: it adds what a zone is ahead, which changes twice a year.
+    """
+    first, last = connection.execute(
+        _asked(select(func.min(_C.quarter), func.max(_C.quarter)), query)
+    ).one()
+    ahead = _ahead(zone, int(first or 0), int(last or 0))
+    offset: ColumnElement[Any] = (
+        case(*((_C.quarter < until, seconds) for until, seconds in ahead[:-1]), else_=ahead[-1][1])
+        if len(ahead) > 1
+        else func.coalesce(ahead[0][1])
+    )
+    return (_C.quarter * QUARTER_S + offset + AHEAD_DAYS * DAY_S) // DAY_S
+
+
+def _ahead(zone: tzinfo, first: int, last: int) -> list[tuple[int, int]]:
+    """Return by how many seconds a zone is ahead: each until a quarter, the last for ever."""
+    found: list[tuple[int, int]] = []
+    at, now = first, _offset_s(zone, first)
+    day = DAY_S // QUARTER_S
+    while at < last:
+        following = min(at + day, last)
+        if _offset_s(zone, following) != now:
+            low, high = at, following
+            while high - low > 1:
+                middle = (low + high) // 2
+                low, high = (middle, high) if _offset_s(zone, middle) == now else (low, middle)
+            found.append((high, now))
+            following, now = high, _offset_s(zone, high)
+        at = following
+    return [*found, (last + 1, now)]
+
+
+def _offset_s(zone: tzinfo, quarter: int) -> int:
+    offset = datetime.fromtimestamp(quarter * QUARTER_S, UTC).astimezone(zone).utcoffset()
+    return 0 if offset is None else int(offset.total_seconds())
+
+
+# -- lines -----------------------------------------------------------------------------------
+
+
+def newest(connection: Connection) -> int:
+    """Return the number of the newest charge, 0 without any."""
+    return int(connection.execute(select(func.coalesce(func.max(_C.seq), 0))).scalar_one())
+
+
+Page = tuple[float, int]
+"""When the last line that was read began, and its number."""
+
+
+def some_lines(
+    connection: Connection, query: CostQuery, seen: int, after: Page | None
+) -> tuple[list[CostLine], Page | None]:
+    """Return the next lines, and where they end: None where no more follow.
+
+    `seen`: the number of the newest charge that there was when this began.
+    """
+    wanted = _asked(select(*t.charges.c), query).where(_C.seq <= seen)
+    if after is not None:
+        began_at, seq = after
+        later = and_(_C.began_at == began_at, _C.seq > seq)
+        wanted = wanted.where(_C.began_at >= began_at, or_(_C.began_at > began_at, later))
+    rows = (
+        connection.execute(wanted.order_by(_C.began_at, _C.seq).limit(LINES_AT_ONCE))
+        .mappings()
+        .all()
+    )
+    lines = [_line_of(dict(row)) for row in rows]
+    if len(rows) < LINES_AT_ONCE:
+        return lines, None
+    return lines, (rows[-1]["began_at"], rows[-1]["seq"])
+
+
+def all_lines(
+    ask: Callable[[Callable[[Connection], Any]], Any], query: CostQuery
+) -> Iterator[CostLine]:
+    """Yield the lines that a query asks for; `ask` answers a question of a connection."""
+    seen: int = ask(newest)
+    after: Page | None = None
+    while True:
+        lines, after = ask(partial(some_lines, query=query, seen=seen, after=after))
+        yield from lines
+        if after is None:
+            return
+
+
+def _asked(wanted: Select[Any], query: CostQuery) -> Select[Any]:
+    if query.since is not None:
+        wanted = wanted.where(_C.began_at >= query.since)
+    if query.until is not None:
+        wanted = wanted.where(_C.began_at < query.until)
+    for name, column in _COLUMNS.items():
+        value = getattr(query, name)
+        if value is not None:
+            wanted = wanted.where(column == value)
+    return wanted
