@@ -87,6 +87,7 @@ _WANTED = {
     "clock_skew_s": "a number of seconds, 0 or more, like 30",
     "budget_soft_share": "a share above 0 and at most 1, like 0.9",
     "user": "a name, like ada",
+    "timezone": "a zone of the IANA list, like Europe/Berlin",
 }
 """What each setting must be, in words."""
 
@@ -197,6 +198,8 @@ class Settings(Value):
     """Share of a budget at which nothing new is rented any more."""
     user: str = ""
     """Who submits; empty: the login name."""
+    timezone: str = ""
+    """In which days, months and nights begin, like Europe/Berlin; empty: this host's."""
 
 
 def default_home() -> Path:
