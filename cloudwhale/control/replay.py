@@ -76,15 +76,21 @@ def made_again(store: Store, stored: Round, *, resolve: bool = False) -> Again:
     """
     answers = () if resolve else read_json(stored.answers)
     told = Remembered(answers, partial(_rent, stored.rent)) if answers else None
-    policies = Policies(
+    rent = told or (_rent(stored.rent) if stored.rent else None)
+    policies = replace(policies_of(stored), rent=rent)
+    made = plan(world_of(store, stored), policies)
+    return Again(made, () if told is None else tuple(told.unknown))
+
+
+def policies_of(stored: Round) -> Policies:
+    """Return the policies that a stored round was decided by, which solve anew."""
+    return Policies(
         order=plugins.load(plugins.ORDERS, stored.order)(),
         score=plugins.load(plugins.SCORES, stored.score)(),
         rules=Rules.model_validate_json(stored.settings),
         wait=plugins.load(plugins.WAITS, stored.wait)() if stored.wait else None,
-        rent=told or (_rent(stored.rent) if stored.rent else None),
+        rent=_rent(stored.rent) if stored.rent else None,
     )
-    made = plan(world_of(store, stored), policies)
-    return Again(made, () if told is None else tuple(told.unknown))
 
 
 def _rent(name: str) -> Rent:

@@ -1,9 +1,47 @@
 """What a job or a run cost, line by line."""
 
 from decimal import Decimal
+from typing import Literal
 
 from cloudwhale.model.reason import Reason
 from cloudwhale.model.value import Value
+
+
+Course = Literal["on-demand", "one-each", "all-rented", "all-waited"]
+"""Another course of things.
+
+`on-demand`: the same jobs were rented for, on demand alone. `one-each`: each on a machine of its
+own. `all-rented`: those that ran on machines of ours were rented for, too. `all-waited`: nothing
+was rented, and they waited for machines of ours.
+"""
+
+
+class Otherwise(Value):
+    """What the same jobs would have cost in another course of things.
+
+    Both sides are what the planner expected of the same stored rounds, for the same jobs: not what
+    was paid in the end, as nobody knows what would have happened to other machines.
+    """
+
+    course: Course
+    jobs: int
+    """That are compared."""
+    rounds: tuple[int, ...]
+    """Numbers of the rounds that were planned again."""
+    then_usd: Decimal | None
+    """What was expected of the machines that were rented; None: nobody knows."""
+    other_usd: Decimal | None
+    """The same of the other plans; None: some jobs would have got nothing, or nobody knows."""
+    bound_usd: Decimal | None = None
+    """No plan in that course is cheaper; None: nobody has worked it out."""
+    gap: float | None = None
+    """How far the other plans may be above that, as a share of their cost."""
+    then_s: float | None = None
+    """Of `all-waited`: from the first of the rounds until the last job would have been done."""
+    other_s: float | None = None
+    """The same without renting; None: some could never run here."""
+    without: tuple[str, ...] = ()
+    """Ids of jobs that would have got no machine, or no place."""
 
 
 class JobReceipt(Value):

@@ -68,7 +68,7 @@ def text_of(told: Morning) -> str:
 
 def test_what_was_spent_and_set_aside_is_what_is_not_left_of_the_budget() -> None:
     paid = the_report().money
-    assert (paid.budget_usd, paid.spent_usd, paid.left_usd) == (8, 2, 6)
+    assert (paid.budget_usd, paid.spent_usd, paid.left_usd) == (Decimal(8), Decimal(2), Decimal(6))
     assert paid.saved_usd == Decimal(4)
 
 
