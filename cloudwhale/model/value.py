@@ -1,5 +1,6 @@
 """The base of every value: frozen, strict about unknown fields, cheap to import."""
 
+from functools import cache, cached_property
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict
@@ -16,10 +17,24 @@ class Value(BaseModel):
 
     def but(self, **changes: Any) -> Self:
         """Return the same value with some fields replaced (the new fields are not validated)."""
-        return self.model_copy(update=changes)
+        new = self.model_copy(update=changes)
+        for name in _derived(type(self)):
+            new.__dict__.pop(name, None)  # copied along, and of the fields as they were
+        return new
 
 
 class Wire(Value):
     """A value that another version may have written: unknown fields are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
+
+
+@cache
+def _derived(of: type[Value]) -> tuple[str, ...]:
+    """Return what a class works out of its fields once and remembers."""
+    each = (vars(one) for one in of.__mro__)
+    return tuple(name for own in each for name, is_ in own.items() if _is_remembered(is_))
+
+
+def _is_remembered(what: object) -> bool:
+    return isinstance(what, cached_property)
