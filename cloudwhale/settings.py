@@ -36,10 +36,11 @@ _NOT_SETTINGS = frozenset(
     PREFIX + name
     for name in (
         "JOB_ID", "ATTEMPT", "CHECKPOINT_DIR", "RESUME", "RESTART_COUNT", "GRACE_SECONDS",
-        "NODE_RANK", "NUM_NODES", "TRACES", "CLOCK",
+        "NODE_RANK", "NUM_NODES", "TRACES", "CLOCK", "NOTICE_ID", "NOTICE_KIND", "NOTICE_TITLE",
+        "NOTICE_TEXT", "NOTICE_SUBJECT", "NOTICE_PROJECT", "NOTICE_RUN",
     )
 )  # fmt: skip
-"""What cloudwhale itself says to jobs, which may call it in turn."""
+"""What cloudwhale itself says to jobs and to commands that are told, which may call it in turn."""
 
 HOUSE_KEYS = frozenset({"mailbox", "through"})
 """Keys of a cloud's table that the house reads, and no provider."""
@@ -87,6 +88,7 @@ _WANTED = {
     "clock_skew_s": "a number of seconds, 0 or more, like 30",
     "budget_soft_share": "a share above 0 and at most 1, like 0.9",
     "user": "a name, like ada",
+    "notify": "tables, [notify.NAME], in a settings file",
     "timezone": "a zone of the IANA list, like Europe/Berlin",
 }
 """What each setting must be, in words."""
@@ -198,6 +200,8 @@ class Settings(Value):
     """Share of a budget at which nothing new is rented any more."""
     user: str = ""
     """Who submits; empty: the login name."""
+    notify: dict[str, dict[str, Any]] = {}
+    """Whom to tell of what happens: tables [notify.NAME]."""
     timezone: str = ""
     """In which days, months and nights begin, like Europe/Berlin; empty: this host's."""
 
@@ -275,11 +279,23 @@ def _read(file: Path) -> dict[str, Any]:
 def _beside(file: Path, key: str, value: Any) -> Any:
     """Return a value; the files that a settings file names lie beside it."""
     names: Any = value  # of a list that the file gave, nothing is known
+    if key == "notify" and isinstance(value, dict):
+        return {name: _files_beside(file, table) for name, table in names.items()}
     if key == "sandbox_script":
         return _path_beside(file, value)
     if key != "prices" or not isinstance(value, list):
         return value
     return [_path_beside(file, name) for name in names]
+
+
+def _files_beside(file: Path, table: Any) -> Any:
+    if not isinstance(table, dict):
+        return table
+    found: dict[str, Any] = {**table}
+    return {
+        key: _path_beside(file, value) if key.endswith("_file") else value
+        for key, value in found.items()
+    }
 
 
 def _path_beside(file: Path, name: Any) -> Any:

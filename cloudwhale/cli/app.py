@@ -33,6 +33,7 @@ def whole_app() -> typer.Typer:
         commands_leaks,
         commands_money,
         commands_nodes,
+        commands_notify,
         commands_offers,
         commands_receipts,
         commands_rehearse,
@@ -51,6 +52,7 @@ def whole_app() -> typer.Typer:
     commands_money.add_to(app)
     commands_receipts.add_to(app)
     commands_leaks.add_to(app)
+    commands_notify.add_to(app)
     commands_simulate.add_to(app)
     commands_service.add_to(app)
     commands_sandbox.add_to(app)

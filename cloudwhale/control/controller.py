@@ -1,8 +1,7 @@
 """The tick: look, decide, check, record, do. It never waits and never chooses."""
 
-import json
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from cloudwhale.control.answers import Noted
 from cloudwhale.control.arrivals import Found
@@ -15,11 +14,11 @@ from cloudwhale.control.hired import Hired
 from cloudwhale.control.hiring import LAUNCH, VERBS
 from cloudwhale.control.inboxes import awaited
 from cloudwhale.control.lives import Lives
-from cloudwhale.control.offers import Offered
+from cloudwhale.control.notifying.notifying import Sent, Silent
 from cloudwhale.control.reports import Reading
-from cloudwhale.control.sightings import differ
+from cloudwhale.control.sightings import as_json, differ
 from cloudwhale.control.standing import stands, version_after
-from cloudwhale.control.sweeping import Boxes, Leftovers, Removed, Sweeping
+from cloudwhale.control.sweeping import Sweeping
 from cloudwhale.control.timeline import JUMP_S, Timeline
 from cloudwhale.control.watcher import Machines, Mail, Watcher
 from cloudwhale.model import event as e
@@ -73,6 +72,7 @@ class Parts:
     effects: Effects
     timeline: Timeline
     sweeping: Sweeping
+    notifying: Silent = field(default_factory=Silent)
 
 
 class Controller:
@@ -84,6 +84,7 @@ class Controller:
         self._executor = parts.executor
         self._effects = parts.effects
         self._timeline = parts.timeline
+        self._notifying = parts.notifying
         self._dealings = Dealings(parts.watcher.offers, parts.sweeping, parts.store.events)
         self._lives = Lives(parts.store.past_rentals)
         self._chosen = chosen
@@ -132,8 +133,9 @@ class Controller:
                 self._decide(world)
             elif self._may_retry(now):
                 self._try_again(world)
+        told_at = self._notifying.step(now, self.epoch, self._effects)
         self.due_at = earliest(
-            self._look_again_at, self._watcher.next_look_at(), self._effects.retry_at()
+            self._look_again_at, self._watcher.next_look_at(), self._effects.retry_at(), told_at
         )
         return None if self.due_at is None else max(0.0, self.due_at - now)
 
@@ -151,6 +153,10 @@ class Controller:
             if node.owned and node.agent and self._executor.starts(node):
                 leave = self._executor.leave(node.id, self.epoch, world.now)
                 self._effects.start(leave, world.now)
+
+    def tell_out(self) -> bool:
+        """Tell people what is still to be told, as this controller ends; say whether to go on."""
+        return self._notifying.out(self._timeline.now(), self.epoch, self._effects)
 
     # -- look --------------------------------------------------------------------------------
 
@@ -242,10 +248,10 @@ class Controller:
             case Found() as found:
                 self._watcher.arrived(found)
                 return []
-            case Offered() | Leftovers() | Boxes() | Removed():
-                return []
             case Machines() as seen:
                 return self._watcher.machines_came(seen, world, now)
+            case Sent() as sent:
+                return self._notifying.heard(sent, now)
             case Posted() | Carried() as done:
                 return _ordered(result.key, done, world, now)
             case _ if result.key.verb == "wake":
@@ -362,7 +368,7 @@ class Controller:
             order=self._chosen.order,
             score=self._chosen.score,
             settings=self._chosen.policies.rules.model_dump_json(),
-            sightings=_as_json(world.sightings),
+            sightings=as_json(world.sightings),
             offers=offers.digest,
             wait=self._chosen.wait,
             rent=self._chosen.rent,
@@ -390,8 +396,3 @@ def _posted(key: Key, posted: Posted, now: Instant) -> Iterable[e.Event]:
     if key.verb == "stop":
         return [e.StopPosted(at=now, job=job, attempt=key.attempt, number=number, rank=key.rank)]
     return []  # the order to leave: nothing waits for it
-
-
-def _as_json(sightings: Mapping[str, Sighting]) -> str:
-    rows = {name: seen.model_dump(mode="json") for name, seen in sorted(sightings.items())}
-    return json.dumps(rows, separators=(",", ":"), sort_keys=True)

@@ -18,6 +18,8 @@ from cloudwhale.control.effects import ThreadedEffects
 from cloudwhale.control.executor import Executor
 from cloudwhale.control.hiring import Where
 from cloudwhale.control.inboxes import BOOTS_OVER_HTTP, OVER_HTTP, at_speed
+from cloudwhale.control.notifying.notifying import Notifying
+from cloudwhale.control.notifying.targets import targets
 from cloudwhale.control.store.opening import lock_for
 from cloudwhale.control.supply import limits_of
 from cloudwhale.control.sweeping import Sweeping
@@ -52,6 +54,7 @@ class Unexpected(CloudwhaleError):
 POLL_S: Seconds = 0.05  # how soon a job that another process submits is seen; costs 0.3 % of a core
 LONGEST_WAIT_S: Seconds = 1.0
 TROUBLE_WAIT_S: Seconds = 1.0
+TELL_OUT_S: Seconds = 10.0  # of a real clock; as long as one who does not answer is waited for
 
 log = logging.getLogger("cloudwhale.controller")
 
@@ -151,6 +154,8 @@ class ControllerHost:
         with closing(ThreadedEffects(bell.ring)) as effects:
             controller = _controller(desk, found, effects)
             self._tick_on(controller, desk, bell)
+            if self._stop.is_set():
+                self._tell_out(controller, desk, bell)
             if self._stop.is_set() and not self._leave_agents and _is_empty(desk):
                 controller.let_agents_go()
 
@@ -165,6 +170,17 @@ class ControllerHost:
                 due_s = steady + self._tick(controller, desk, bell, rung=rang.folder)
                 version = self._version(desk)
             rang = bell.wait(min(POLL_S, max(0.0, real(due_s - desk.clock.steady()))))
+
+    def _tell_out(self, controller: Controller, desk: desks.Desk, bell: Bell) -> None:
+        """Give what is to be told its time before the end: one try of each target."""
+        until_s = desk.clock.steady() + lasted(TELL_OUT_S)
+        try:
+            while self._lock.is_held() and controller.tell_out():
+                if desk.clock.steady() >= until_s:
+                    return
+                bell.wait(POLL_S)
+        except StoreUnusable as error:
+            log.error("controller ends and has not told all: %s", error)
 
     def _version(self, desk: desks.Desk) -> int:
         try:
@@ -234,6 +250,7 @@ def _controller(
         effects=effects,
         timeline=Timeline(desk.clock, not_before=_newest_at(desk.store)),
         sweeping=Sweeping(found, desk.mailboxes),
+        notifying=Notifying(desk.store, targets(settings.notify)),
     )
     chosen = Chosen(
         desks.policies(settings, desk.clock), settings.order, settings.score, settings.seed,

@@ -1,5 +1,6 @@
 """Whether what was seen of the nodes has changed enough to decide anew."""
 
+import json
 from collections.abc import Mapping
 
 from cloudwhale.model.units import GiB
@@ -36,3 +37,9 @@ def _foreign(seen: Sighting) -> Mapping[str, GiB]:
     if seen.measured is None:
         return {}
     return {name: use.foreign_gib for name, use in seen.measured.devices.items()}
+
+
+def as_json(sightings: Mapping[str, Sighting]) -> str:
+    """Return sightings as a round keeps them."""
+    rows = {name: seen.model_dump(mode="json") for name, seen in sorted(sightings.items())}
+    return json.dumps(rows, separators=(",", ":"), sort_keys=True)

@@ -18,6 +18,8 @@ from cloudwhale.model.money import Reserved as Reserved
 from cloudwhale.model.money import RunBudgetSet as RunBudgetSet
 from cloudwhale.model.night import NightClosed as NightClosed
 from cloudwhale.model.node import Node
+from cloudwhale.model.notice import Noticed as Noticed
+from cloudwhale.model.notice import Notified as Notified
 from cloudwhale.model.reason import Reason
 from cloudwhale.model.rental import Rental
 from cloudwhale.model.requests import StoreUse
@@ -391,6 +393,8 @@ Event = Annotated[
     | BudgetSet
     | RunBudgetSet
     | NightClosed
+    | Noticed
+    | Notified
     | Brought
     | Reserved
     | Charged

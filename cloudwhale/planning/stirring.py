@@ -25,6 +25,8 @@ QUIET: tuple[type[e.Event], ...] = (
     e.Read,  # how far an inbox was read
     e.Noted,  # worth telling, changes no state
     e.StoreUsed,  # the same
+    e.Noticed,  # what people are told
+    e.Notified,  # the same
     e.OrderPosted,  # what was decided is done; it would only be asked for again without it
 )
 PROGRESS: tuple[type[e.Event], ...] = (
@@ -36,6 +38,8 @@ LEAVES_EFFECTS: tuple[type[e.Event], ...] = (
     e.Read,
     e.Noted,
     e.StoreUsed,
+    e.Noticed,
+    e.Notified,
     e.CheckpointSaved,
 )
 """After these alone, where they stir nobody, what was to be done still is."""

@@ -1,12 +1,13 @@
 """What the house asks of the place where truth is kept."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from cloudwhale.model.cost import CostLine, CostSum, Dimension
 from cloudwhale.model.event import Event
 from cloudwhale.model.job import Job, JobState
 from cloudwhale.model.node import Node
+from cloudwhale.model.notice import Notice
 from cloudwhale.model.plan import Decision, Round
 from cloudwhale.model.rental import Rental
 from cloudwhale.model.run import Run
@@ -135,6 +136,15 @@ class Store(Protocol):
         """Yield the lines of what was charged when this is asked, those that began first first.
 
         Reads some at a time, and pays no heed to `by`.
+        """
+        ...
+
+    def notices(
+        self, *, ids: Collection[str] = (), due: bool = False, limit: int | None = None
+    ) -> Sequence[Notice]:
+        """Return what people were told or are to be told, what has changed last first.
+
+        `ids`: those alone; `due`: those that a target still waits for.
         """
         ...
 

@@ -45,7 +45,9 @@ from cloudwhale.model.job import (
 
 # Signals that a process can catch, so that it can save before it ends.
 SIGNALS = ("SIGTERM", "SIGINT", "SIGUSR1", "SIGUSR2", "SIGHUP", "SIGQUIT")
-NOTIFIED = ("completed", "failed", "cancelled", "parked", "budget", "checkpoint-late")
+NOTIFIED = (
+    "completed", "failed", "cancelled", "parked", "preempted", "budget", "checkpoint-late", "all",
+)  # fmt: skip
 STORES = ("s3", "gs", "https", "http", "file")
 CPU_MOST = 4096
 NODES_MOST = 1024

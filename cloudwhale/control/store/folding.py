@@ -1,8 +1,9 @@
 """What events change: the only place where an event becomes state, for every store."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from cloudwhale.control.store.naming import payments
 from cloudwhale.control.store.past import Family as Family
 from cloudwhale.control.store.past import Named as Named
 from cloudwhale.control.store.past import Past as Past
@@ -12,6 +13,7 @@ from cloudwhale.model.budget import Budget
 from cloudwhale.model.cost import CostLine
 from cloudwhale.model.job import HOLDS_A_PLACE, Job, JobState
 from cloudwhale.model.node import Node, NodeState
+from cloudwhale.model.notice import Notice, after
 from cloudwhale.model.rental import Rental, RentalState
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import Instant, MicroUsd, Seconds
@@ -28,6 +30,7 @@ from cloudwhale.planning import (
     payers,
     use,
 )
+from cloudwhale.planning.noticing import POSITION
 from cloudwhale.spi.errors import IllegalTransition
 
 RUN_TIMES_KEPT = 20  # a median of twenty is steady, and small enough to travel in every world
@@ -70,6 +73,7 @@ class Draft:
         self.run_times: Changes[Family, tuple[Seconds, ...]] = Changes(rows.run_times)
         self.uses: Changes[str, Use] = Changes(rows.use)
         self.budgets: Changes[str, Budget] = Changes(rows.budget)
+        self.notices: Changes[str, Notice] = Changes(rows.notice)
         self.submitted: dict[str, int] = {}
         """The number of the event that submitted a new job, by job."""
         self.opened: dict[str, int] = {}
@@ -96,8 +100,8 @@ class Draft:
                 self._bound(event)
             case e.Reserved() | e.Charged() | e.Released():
                 self._pay(seq, event)
-            case e.Noted() | e.StoreUsed():
-                pass  # worth telling, changes no state
+            case e.Noticed() | e.Notified() | e.Noted() | e.StoreUsed():
+                self._tell(event)
 
     # -- as a Past: what the state needs and does not have -----------------------------------
 
@@ -307,6 +311,22 @@ class Draft:
         if new is not rental:
             self.rentals.put(new.id, new)
 
+    # -- notices -------------------------------------------------------------------------
+
+    def _tell(self, event: e.Noticed | e.Notified | e.Noted | e.StoreUsed) -> None:
+        """Keep what people are to be told, each once for ever, and what became of it.
+
+        What is noted is worth telling, and changes no state.
+        """
+        if isinstance(event, e.Noticed):
+            self.positions.put(POSITION, max(event.to, self.positions.get(POSITION) or 0))
+            for notice in event.notices:
+                if self.notices.get(notice.id) is None:
+                    self.notices.put(notice.id, notice)
+        elif isinstance(event, e.Notified):
+            for known in filter(None, map(self.notices.get, event.notices)):
+                self.notices.put(known.id, after(known, event))
+
     # -- nodes ---------------------------------------------------------------------------
 
     def _fold_node(self, event: e.NodeJoined | e.OfNode | e.Read) -> None:
@@ -359,34 +379,3 @@ def _after(node: Node, event: e.OfNode) -> Node:
             return node.but(state=NodeState.REMOVED)
         case _:
             return node  # it is so already
-
-
-def named_in(events: Iterable[e.Event]) -> Named:
-    """Return the things that folding these events will ask for."""
-    named = Named()
-    for event in events:
-        if isinstance(event, e.OfJob):
-            named.jobs.add(event.job)
-        elif isinstance(event, e.RunOpened):
-            named.runs.add(event.run.id)
-            named.accounts.add(event.run.id)
-            named.jobs.update(event.run.night.carried if event.run.night else ())
-        elif isinstance(event, e.RunBudgetSet):
-            named.runs.add(event.run)
-            named.accounts.add(event.run)
-        elif isinstance(event, e.NightClosed):
-            named.runs.add(event.run)
-        elif isinstance(event, e.Reserved | e.Charged | e.Released):
-            named.accounts.update(payments(event))
-            if isinstance(event, e.Charged) and event.job:
-                named.jobs.add(event.job)
-    return named
-
-
-def payments(event: e.Reserved | e.Charged | e.Released) -> dict[str, MicroUsd]:
-    """Return what an event moves in each account."""
-    if isinstance(event, e.Charged):
-        also = {event.account: event.amount} if event.account else {}
-    else:
-        also = event.projects
-    return {event.payer: event.amount, **also}

@@ -1,7 +1,8 @@
 """The simulator's store: everything in memory, gone with the process."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 
 from cloudwhale.control.store.admission import admit, stale
 from cloudwhale.control.store.folding import Draft
@@ -12,6 +13,7 @@ from cloudwhale.model.cost import CostLine, CostSum
 from cloudwhale.model.event import Event, RentalChanged
 from cloudwhale.model.job import Job, JobState
 from cloudwhale.model.node import Node, NodeState
+from cloudwhale.model.notice import Notice
 from cloudwhale.model.plan import Decision, Round
 from cloudwhale.model.rental import SETTLED, Rental, RentalState
 from cloudwhale.model.run import Run
@@ -161,6 +163,14 @@ class MemoryStore:
         """See Store."""
         fitting = [line for line in self._lines.values() if cost_sums.fits(line, query)]
         return iter(sorted(fitting, key=lambda line: line.began_at))
+
+    def notices(
+        self, *, ids: Collection[str] = (), due: bool = False, limit: int | None = None
+    ) -> Sequence[Notice]:
+        """See Store."""
+        known = reversed(self._archive.notices.values())
+        fits = (one for one in known if not ids or one.id in ids)
+        return list(islice((one for one in fits if not due or one.state == "due"), limit))
 
     def accounts(self) -> Sequence[Account]:
         """See Store."""

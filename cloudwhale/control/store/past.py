@@ -6,6 +6,7 @@ from typing import Protocol
 from cloudwhale.model.budget import Budget
 from cloudwhale.model.job import Job
 from cloudwhale.model.node import Node
+from cloudwhale.model.notice import Notice
 from cloudwhale.model.rental import Rental
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import Seconds
@@ -22,6 +23,7 @@ class Named:
     jobs: set[str] = field(default_factory=set[str])
     runs: set[str] = field(default_factory=set[str])
     accounts: set[str] = field(default_factory=set[str])
+    notices: set[str] = field(default_factory=set[str])
 
 
 class Past(Protocol):
@@ -69,4 +71,8 @@ class Rows(Past, Protocol):
 
     def budget(self, project: str) -> Budget | None:
         """Return what a project may spend in a month, as it was set last."""
+        ...
+
+    def notice(self, notice: str) -> Notice | None:
+        """Return a notice by id."""
         ...

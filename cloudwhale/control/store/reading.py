@@ -1,6 +1,6 @@
 """What is asked of the rows: jobs, runs, sums, events, rounds."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from cloudwhale.control.store.rounds import decision_of
 from cloudwhale.model.event import Event
 from cloudwhale.model.job import Job, JobState
 from cloudwhale.model.node import Node, NodeState
+from cloudwhale.model.notice import Notice
 from cloudwhale.model.plan import Decision, Round
 from cloudwhale.model.rental import SETTLED, Rental, RentalState
 from cloudwhale.model.run import Run
@@ -199,6 +200,20 @@ def spent(connection: Connection, run_id: str) -> Mapping[str | None, int]:
     """See Store."""
     # PostgreSQL sums integers to a decimal.
     return {job: int(amount) for job, amount in connection.execute(_SPENT, {"payer": run_id})}
+
+
+def notices(
+    connection: Connection, ids: Collection[str], due: bool, limit: int | None
+) -> Sequence[Notice]:
+    """See Store."""
+    wanted = select(t.notices.c.body).order_by(t.notices.c.version.desc(), t.notices.c.id)
+    if ids:
+        wanted = wanted.where(t.notices.c.id.in_(ids))
+    if due:
+        wanted = wanted.where(t.notices.c.state == "due")
+    if limit is not None:
+        wanted = wanted.limit(limit)
+    return [read(Notice, text) for (text,) in connection.execute(wanted)]
 
 
 def accounts(connection: Connection) -> Sequence[Account]:

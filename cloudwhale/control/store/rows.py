@@ -13,6 +13,7 @@ from cloudwhale.control.store.state import State
 from cloudwhale.model.budget import Budget
 from cloudwhale.model.job import Job
 from cloudwhale.model.node import Node
+from cloudwhale.model.notice import Notice
 from cloudwhale.model.rental import Rental
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import Seconds
@@ -31,6 +32,7 @@ def _by_key(table: Table) -> Executable:
 
 _JOBS, _RUNS, _ACCOUNTS = _by_key(t.jobs), _by_key(t.runs), _by_key(t.accounts)
 _NODES, _RENTALS, _BUDGETS = _by_key(t.nodes), _by_key(t.rentals), _by_key(t.budgets)
+_NOTICES = _by_key(t.notices)
 _POSITION = select(t.positions.c.number).where(t.positions.c.node == bindparam("of"))
 _FAMILY = select(t.families.c.project, t.families.c.name, t.families.c.run_times).where(
     t.families.c.project == bindparam("of_project"), t.families.c.name == bindparam("of_name")
@@ -86,12 +88,14 @@ class SqlRows:
         self._nodes = _Table(connection, _NODES, Node, living.nodes)
         self._rentals = _Table(connection, _RENTALS, Rental, living.rentals)
         self._budgets = _Table(connection, _BUDGETS, Budget, living.budgets)
+        self._notices = _Table(connection, _NOTICES, Notice, {})
 
     def fetch(self, named: Named) -> None:
         """See Past."""
         self._jobs.read(named.jobs)
         self._runs.read(named.runs)
         self._accounts.read(named.accounts)
+        self._notices.read(named.notices)
 
     def job(self, job: str) -> Job | None:
         """See Past."""
@@ -137,3 +141,7 @@ class SqlRows:
     def budget(self, project: str) -> Budget | None:
         """See Rows."""
         return self._budgets.get(project)
+
+    def notice(self, notice: str) -> Notice | None:
+        """See Rows."""
+        return self._notices.get(notice)

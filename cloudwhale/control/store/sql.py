@@ -1,7 +1,7 @@
 """The store in a database: events appended and state derived from them, in one transaction."""
 
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TypeVar
 
@@ -12,15 +12,17 @@ from cloudwhale.control.store import costs, reading, writing
 from cloudwhale.control.store.admission import admit, stale
 from cloudwhale.control.store.batches import Batch, Write
 from cloudwhale.control.store.database import Database, Schema
-from cloudwhale.control.store.folding import Draft, named_in
+from cloudwhale.control.store.folding import Draft
 from cloudwhale.control.store.loading import catch_up, load
 from cloudwhale.control.store.migrate import prepare
+from cloudwhale.control.store.naming import named_in
 from cloudwhale.control.store.rows import SqlRows
 from cloudwhale.control.store.state import State, world_after
 from cloudwhale.model.cost import CostLine, CostSum
 from cloudwhale.model.event import Event
 from cloudwhale.model.job import Job, JobState
 from cloudwhale.model.node import Node
+from cloudwhale.model.notice import Notice
 from cloudwhale.model.plan import Decision, Round
 from cloudwhale.model.rental import Rental
 from cloudwhale.model.run import Run
@@ -226,6 +228,12 @@ class SqlStore:
     def cost_lines(self, query: CostQuery) -> Iterator[CostLine]:
         """See Store."""
         return costs.all_lines(self._ask, query)
+
+    def notices(
+        self, *, ids: Collection[str] = (), due: bool = False, limit: int | None = None
+    ) -> Sequence[Notice]:
+        """See Store."""
+        return self._ask(lambda connection: reading.notices(connection, ids, due, limit))
 
     def accounts(self) -> Sequence[Account]:
         """See Store."""

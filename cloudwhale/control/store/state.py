@@ -9,6 +9,7 @@ from cloudwhale.model.budget import Budget
 from cloudwhale.model.event import Event
 from cloudwhale.model.job import Job, JobState
 from cloudwhale.model.node import Node, NodeState
+from cloudwhale.model.notice import Notice
 from cloudwhale.model.rental import Rental, RentalState
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import Instant, Seconds
@@ -260,6 +261,7 @@ class Archive:
         self.durations: dict[Family, tuple[Seconds, ...]] = {}
         self.uses: dict[str, Use] = {}
         self.budgets: dict[str, Budget] = {}
+        self.notices: dict[str, Notice] = {}
 
     def keep(self, draft: Draft) -> None:
         """Store what a draft leaves."""
@@ -272,6 +274,9 @@ class Archive:
         self.durations.update(draft.run_times.after)
         self.uses.update(draft.uses.after)
         self.budgets.update(draft.budgets.after)
+        for notice in draft.notices.after.values():
+            self.notices.pop(notice.id, None)  # what was changed last stands last
+            self.notices[notice.id] = notice
 
     def fetch(self, named: Named) -> None:
         """See Rows; everything is here already."""
@@ -311,6 +316,10 @@ class Archive:
     def budget(self, project: str) -> Budget | None:
         """See Rows."""
         return self.budgets.get(project)
+
+    def notice(self, notice: str) -> Notice | None:
+        """See Rows."""
+        return self.notices.get(notice)
 
 
 def world_after(events: Iterable[tuple[int, Event]], version: int, now: Instant) -> World:

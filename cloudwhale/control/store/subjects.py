@@ -2,6 +2,7 @@
 
 from cloudwhale.model import event as e
 from cloudwhale.planning import payers
+from cloudwhale.planning.noticing import POSITION
 
 
 def subject(event: e.Event) -> str:
@@ -21,7 +22,7 @@ def subject(event: e.Event) -> str:
             return event.node
         case e.Noted():
             return event.subject
-        case e.RentalChanged():
-            return event.rental.id
-        case e.Reserved() | e.Charged() | e.Released() | e.BootTold():
-            return event.rental
+        case e.Noticed() | e.Notified():
+            return POSITION
+        case e.RentalChanged() | e.Reserved() | e.Charged() | e.Released() | e.BootTold():
+            return event.rental if isinstance(event.rental, str) else event.rental.id

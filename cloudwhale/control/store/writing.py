@@ -13,6 +13,7 @@ from cloudwhale.control.store.rounds import jobs_of
 from cloudwhale.control.store.subjects import subject
 from cloudwhale.model.event import Event
 from cloudwhale.model.job import Job
+from cloudwhale.model.notice import Notice
 from cloudwhale.model.plan import Round
 from cloudwhale.model.rental import Rental
 from cloudwhale.model.run import Run
@@ -42,6 +43,7 @@ _WRITES: dict[str, tuple[Insert, Update]] = {
         t.families,
         t.uses,
         t.budgets,
+        t.notices,
     )
 }
 _EVENTS, _CHARGES, _EPOCHS = insert(t.events), insert(t.charges), insert(t.epochs)
@@ -78,6 +80,7 @@ def write_draft(connection: Connection, draft: Draft, version: int) -> None:
     write(t.budgets, draft.budgets, lambda project, one: {"project": project, "body": body(one)})
     write(t.nodes, draft.nodes, lambda _, node: {"id": node.id, "body": body(node)})
     write(t.uses, draft.uses, _use_row)
+    write(t.notices, draft.notices, _notice_row)
     _write_lines(connection, draft)
 
 
@@ -183,6 +186,10 @@ def _rental_row(_: str, rental: Rental) -> Row:
 
 def _account_row(account: Account) -> Row:
     return {"payer": account.payer, "reserved": account.reserved, "body": body(account)}
+
+
+def _notice_row(_: str, notice: Notice) -> Row:
+    return {"id": notice.id, "state": notice.state, "body": body(notice)}
 
 
 def _family_row(family: Family, times: tuple[Seconds, ...]) -> Row:

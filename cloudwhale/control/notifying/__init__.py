@@ -1,0 +1,1 @@
+"""Telling people: what is worth it, to whom it goes, and whether it has arrived."""
