@@ -1,5 +1,6 @@
 """The commands about budgets: what there is, a new one, none any more."""
 
+import getpass
 import re
 import sys
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ MOST_USD = 1_000_000_000
 """More is a slip of the finger."""
 
 _AMOUNT = re.compile(r"(?P<sign>[-+]?)(?P<number>\d[\d_]*(?:\.\d*)?|\.\d+)\s*(?P<unit>[^/\d]*)")
+_SHARE = re.compile(r"(?P<number>[0-9]{1,9}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})\s*(?P<percent>%?)")
 _USD = ("", "usd", "$", "dollars", "dollar")
 _MONTH = ("month", "mo", "m")
 
@@ -36,6 +38,42 @@ class Wanted:
     month: bool
     soft: float | None
     as_json: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What `budget set` was given, as it was typed; each may be said in one of two ways."""
+
+    whose: str | None
+    amount: str | None
+    month: bool
+    project: str | None
+    monthly: str | None
+    soft: str | None
+
+
+def wanted(words: Words, as_json: bool) -> Wanted:
+    """Return what is meant; raise WrongUsage for what is missing, or said twice."""
+    whose, amount = words.whose, words.amount
+    if words.project is not None and whose is not None and amount is None and not words.monthly:
+        whose, amount = None, whose  # `budget set --project nlp 500/month`
+    whose = _said_once("The project", whose, words.project, "PROJECT", "--project")
+    amount = _said_once("The amount", amount, words.monthly, "USD/month", "--monthly")
+    soft = None if words.soft is None else read_share(words.soft)
+    is_monthly = words.month or words.monthly is not None
+    return Wanted(whose, amount, is_monthly, soft, as_json)
+
+
+def _said_once(what: str, word: str | None, option: str | None, name: str, flag: str) -> str:
+    if word is not None and option is not None:
+        raise WrongUsage(
+            f"{what} is said twice: {word!r} and {flag} {option!r}.",
+            f"Write one of {name} and {flag}.",
+        )
+    found = word if option is None else option
+    if found is None:
+        raise WrongUsage(f"{what} is missing.", "Write `cloudwhale budget set nlp 200/month`.")
+    return found
 
 
 def listed(*, everything: bool, as_json: bool) -> int:
@@ -56,8 +94,6 @@ def put(wanted: Wanted) -> int:
     """Set the budget of a project by month, or of a run."""
     amount, is_monthly = read_amount(wanted.amount)
     soft = wanted.soft
-    if soft is not None and not 0 < soft <= 1:
-        raise WrongUsage(f"--soft {soft:g} is no share.", "Write a number above 0 and up to 1.")
     with desk_here() as desk:
         run = desk.store.run(wanted.whose)
         if run is not None and not (is_monthly or wanted.month):
@@ -78,9 +114,7 @@ def put(wanted: Wanted) -> int:
 
 def _put_project(desk: Desk, amount: MicroUsd, share: float, wanted: Wanted) -> int:
     project, now = _project(wanted.whose), desk.clock.now()
-    budget = Budget(
-        project=project, month=amount, soft_share=share, set_at=now, by=desk.settings.user
-    )
+    budget = Budget(project=project, month=amount, soft_share=share, set_at=now, by=_who(desk))
     desk.store.append([e.BudgetSet(at=now, budget=budget)])
     account = _account(desk, project, now)
     if not _is_used(desk, project):
@@ -95,7 +129,7 @@ def _put_run(desk: Desk, run: str, amount: MicroUsd, wanted: Wanted) -> int:
             "Leave it out.",
         )
     now = desk.clock.now()
-    desk.store.append([e.RunBudgetSet(at=now, run=run, limit=amount, by=desk.settings.user)])
+    desk.store.append([e.RunBudgetSet(at=now, run=run, limit=amount, by=_who(desk))])
     found = next(one for one in desk.store.accounts() if one.payer == run)
     return _said(found, wanted.as_json)
 
@@ -108,7 +142,7 @@ def lifted(project: str, as_json: bool) -> int:
         if project not in budgets:
             has = ", ".join(sorted(budgets)) or "no project"
             raise NotFound(f"Project {project!r} has no budget.", f"Those that have one: {has}.")
-        none = Budget(project=project, month=None, set_at=now, by=desk.settings.user)
+        none = Budget(project=project, month=None, set_at=now, by=_who(desk))
         desk.store.append([e.BudgetSet(at=now, budget=none)])
         return _said(_account(desk, project, now), as_json)
 
@@ -126,6 +160,11 @@ def _said(account: Account, as_json: bool) -> int:
     return Exit.DONE
 
 
+def _who(desk: Desk) -> str:
+    """Return who is remembered as the one who has set a budget."""
+    return desk.settings.user or getpass.getuser()
+
+
 def _is_used(desk: Desk, project: str) -> bool:
     return bool(desk.store.jobs(JobQuery(project=project, limit=1)))
 
@@ -137,7 +176,23 @@ def _project(text: str) -> str:
         raise WrongUsage(f"project: {no.says}.", no.remedy) from no
 
 
-# -- amounts ---------------------------------------------------------------------------------
+# -- shares and amounts ----------------------------------------------------------------------
+
+
+def read_share(text: str) -> float:
+    """Return a share of 1 that is written as `0.9` or `90%`; raise WrongUsage for what is none."""
+    found = _SHARE.fullmatch(text.strip())
+    number = None if found is None else Decimal(found["number"])
+    if found is not None and number is not None and found["percent"]:
+        number /= 100
+    if number is None or not 0 < number <= 1:
+        shown = f"{text[:57]}..." if len(text) > 60 else text
+        hint = f"Did you mean {text.strip()}%? " if number and 1 < number <= 100 else ""
+        raise WrongUsage(
+            f"--soft {shown!r} is no share.",
+            f"{hint}Write a number above 0 and up to 1, or one up to 100%.",
+        )
+    return float(number)
 
 
 def read_amount(text: str) -> tuple[MicroUsd, bool]:

@@ -1,4 +1,4 @@
-"""The command about money: budget, with list, set and unset."""
+"""The command about money: budget, with list, set, unset, history and forecast."""
 
 import re
 from typing import Annotated, Any
@@ -17,6 +17,7 @@ budget = typer.Typer(
     epilog=examples(
         "cloudwhale budget",
         "cloudwhale budget set nlp 200/month",
+        "cloudwhale budget forecast nlp           how its month is expected to end",
         "cloudwhale budget list --json | jq '.budgets[] | [.project, .left_usd]'",
         "cloudwhale budget unset nlp",
     ),
@@ -72,29 +73,46 @@ def list_budgets(everything: EveryOne = False, as_json: AsJson = False) -> None:
     cls=WithAmount,
     epilog=examples(
         "cloudwhale budget set nlp 200/month",
-        "cloudwhale budget set nlp 200 --month --soft 0.8",
+        "cloudwhale budget set --project nlp --monthly 200 --soft 90%",
         "cloudwhale budget set run-k3x9 80       a run that is queued or runs",
     ),
 )
 def set_budget(
     whose: Annotated[
-        str,
+        str | None,
         typer.Argument(
-            metavar="PROJECT|RUN",
+            metavar="[PROJECT|RUN]",
             help="A project, or the id of a run.",
             autocompletion=project_words,
+            show_default=False,
         ),
-    ],
+    ] = None,
     amount: Annotated[
-        str, typer.Argument(metavar="USD/month", help="Dollars; of a run without `/month`.")
-    ],
+        str | None,
+        typer.Argument(
+            metavar="[USD/month]",
+            help="Dollars; of a run without `/month`.",
+            show_default=False,
+        ),
+    ] = None,
     month: Annotated[
         bool, typer.Option("--month", help="The amount is for each month (UTC).")
     ] = False,
-    soft: Annotated[
-        float | None,
+    project: Annotated[
+        str | None,
         typer.Option(
-            "--soft", metavar="SHARE", help="Part of it past which nothing new is rented; else 0.9."
+            "--project", metavar="PROJECT", help="As PROJECT.", autocompletion=project_words
+        ),
+    ] = None,
+    monthly: Annotated[
+        str | None, typer.Option("--monthly", metavar="USD", help="As USD/month.")
+    ] = None,
+    soft: Annotated[
+        str | None,
+        typer.Option(
+            "--soft",
+            metavar="SHARE",
+            help="Part of it past which nothing new is rented, 90% or 0.9; else 0.9.",
         ),
     ] = None,
     as_json: AsJson = False,
@@ -103,14 +121,16 @@ def set_budget(
 
     A machine counts in the month (UTC) in which its lease begins, for all that it costs. A project
     that nobody has used yet may have a budget. One that is below what is taken already takes
-    nothing away: nothing new is rented, and machines that are there keep what is set aside.
+    nothing away: nothing new is rented, and machines that are there keep what is set aside. One
+    that is raised holds at once: the next round rents with it.
 
     Exit code 2 for an amount that is none, or is not in US dollars.
     """  # fmt: skip
-    from cloudwhale.cli.budgeting import Wanted
+    from cloudwhale.cli.budgeting import Words, wanted
     from cloudwhale.cli.budgeting import put as do
 
-    raise typer.Exit(do(Wanted(whose, amount, month, soft, as_json)))
+    words = Words(whose, amount, month, project, monthly, soft)
+    raise typer.Exit(do(wanted(words, as_json)))
 
 
 @budget.command(epilog=examples("cloudwhale budget unset nlp"))
@@ -120,6 +140,53 @@ def unset(project: ProjectWord, as_json: AsJson = False) -> None:
     What it spends goes on being counted.
     """
     from cloudwhale.cli.budgeting import lifted as do
+
+    raise typer.Exit(do(project, as_json))
+
+
+@budget.command(
+    epilog=examples("cloudwhale budget history", "cloudwhale budget history nlp --json"),
+)
+def history(
+    whose: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[PROJECT|RUN]",
+            help="One of them; else all projects.",
+            autocompletion=project_words,
+            show_default=False,
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show who has set which budget when, and what each month has spent of it."""
+    from cloudwhale.cli.budget_views import history as do
+
+    raise typer.Exit(do(whose, as_json))
+
+
+@budget.command(
+    epilog=examples("cloudwhale budget forecast", "cloudwhale budget forecast nlp --json"),
+)
+def forecast(
+    project: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[PROJECT]",
+            help="One of them; else all.",
+            autocompletion=project_words,
+            show_default=False,
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what will be spent by the end of this month (UTC), and whether that passes a budget.
+
+    It is what is spent, what the machines that are there and the jobs that wait are expected to
+    cost, and habit: what the last four weeks' days have spent, by weekday. Jobs that wait count
+    as today's habit, whichever is more. Eight in ten such months end within the range.
+    """
+    from cloudwhale.cli.budget_views import forecast as do
 
     raise typer.Exit(do(project, as_json))
 

@@ -105,6 +105,14 @@ def refusal(
     return None
 
 
+def soft_line(account: Account) -> MicroUsd | None:
+    """Return the amount from which on nothing new is rented; None without a limit."""
+    if account.limit is None:
+        return None
+    share = _soft(account.soft)
+    return MicroUsd(-(-account.limit * share.numerator // share.denominator))
+
+
 @lru_cache(maxsize=64)
 def _soft(share: float) -> Fraction:
     return Fraction(share).limit_denominator(10**6)

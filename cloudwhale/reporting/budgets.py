@@ -1,12 +1,11 @@
 """What budgets there are, what of them is set aside, spent and left."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from fractions import Fraction
 from typing import Any
 
-from cloudwhale.model.units import MicroUsd, usd
+from cloudwhale.model.units import usd
 from cloudwhale.model.world import Account, World
-from cloudwhale.planning.ledger import left
+from cloudwhale.planning.ledger import left, soft_line
 from cloudwhale.planning.payers import account_in, account_name, month_of, project_and_month
 from cloudwhale.reporting.figures import NOTHING, dollars, money
 from cloudwhale.reporting.sheet import Cell, Column, Sheet, Tone
@@ -37,14 +36,6 @@ def _is_of(payer: str, month: str) -> bool:
 
 def _says_something(account: Account) -> bool:
     return account.limit is not None or bool(account.reserved or account.spent)
-
-
-def soft_line(account: Account) -> MicroUsd | None:
-    """Return the amount from which on nothing new is rented; None without a limit."""
-    if account.limit is None:
-        return None
-    share = Fraction(account.soft).limit_denominator(10**6)
-    return MicroUsd(-(-account.limit * share.numerator // share.denominator))
 
 
 def state_of(account: Account) -> tuple[str, Tone]:

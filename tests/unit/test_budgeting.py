@@ -11,12 +11,12 @@ from cloudwhale.cli.exits import Exit, WrongUsage, for_error
 from cloudwhale.model.budget import Budget
 from cloudwhale.model.units import MicroUsd, micro_usd
 from cloudwhale.model.world import Account
+from cloudwhale.planning.ledger import soft_line
 from cloudwhale.reporting.budgets import (
     budget_keys,
     budgets_sheet,
     known,
     set_words,
-    soft_line,
     state_of,
 )
 from cloudwhale.reporting.sheet import plain_lines

@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime, timedelta, tzinfo
 from functools import partial
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, literal, or_, select
 
 from cloudwhale.control.store import tables as t
 from cloudwhale.model.cost import CostLine, CostSum, Dimension, Items, Purposes
@@ -118,7 +118,7 @@ def _local_day(connection: Connection, query: CostQuery, zone: tzinfo) -> Column
     offset: ColumnElement[Any] = (
         case(*((_C.quarter < until, seconds) for until, seconds in ahead[:-1]), else_=ahead[-1][1])
         if len(ahead) > 1
-        else func.coalesce(ahead[0][1])
+        else literal(ahead[0][1])
     )
     return (_C.quarter * QUARTER_S + offset + AHEAD_DAYS * DAY_S) // DAY_S
 
