@@ -30,6 +30,8 @@ class Offer(Value):
     """What the provider calls the shape, `g5.xlarge`; empty where it has no such name."""
     extras_usd_h: MicroUsd = NOTHING
     """Disks and addresses of the machine, per hour, on top of its price."""
+    address_usd_h: MicroUsd = NOTHING
+    """What of that is for addresses."""
     egress_usd_gb: float | None = None
     """Price of a GB that leaves for the internet; None: nobody has said."""
     egress_near_usd_gb: float | None = None

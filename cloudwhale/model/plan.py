@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from cloudwhale.model.cost import CostLine
 from cloudwhale.model.job import Placement
 from cloudwhale.model.reason import Code, Reason, Refusal
 from cloudwhale.model.rental import Rental
@@ -245,6 +246,8 @@ class Settle(Wire):
     charges: dict[str, MicroUsd] = {}
     """What each of its jobs pays."""
     released: MicroUsd = MicroUsd(0)
+    lines: dict[str, CostLine] = {}
+    """What that was for, by job."""
     reason: Reason
 
 

@@ -4,7 +4,7 @@ from enum import StrEnum
 from typing import Literal
 
 from cloudwhale.model.offer import Offer
-from cloudwhale.model.units import Instant, MicroUsd, Seconds
+from cloudwhale.model.units import GiB, Instant, MicroUsd, Seconds
 from cloudwhale.model.value import Value
 
 
@@ -85,6 +85,20 @@ class Egress(Value):
     cost: MicroUsd
 
 
+class Part(Value):
+    """What a job has made of the places that it held on a machine; seconds as in `held_s`."""
+
+    family: str = ""
+    """The job's name."""
+    lost_s: Seconds = 0.0
+    """Of attempts that were interrupted: no checkpoint held it."""
+    failed_s: Seconds = 0.0
+    """Of attempts that ended in a failure of the job's own."""
+    smaller_gib: GiB | None = None
+    """The size of GPU, smaller than the job asked for, that would have held all that its attempts
+    there used; 0: there is none, or nobody knows. None: none of them has ended."""
+
+
 class Rental(Value):
     """A machine that somebody else owns and we pay for."""
 
@@ -145,6 +159,10 @@ class Rental(Value):
     """What was brought so far: charged with the machine, out of what is set aside for it."""
     held_s: dict[str, float] = {}
     """Seconds that each job has held a place there, times the part of the machine that it took."""
+    parts: dict[str, Part] = {}
+    """What each job has made of that."""
+    ready_at: Instant | None = None
+    """When its agent had joined; None: it has not."""
     gang: str = ""
     """What is the same for all machines of a gang; empty: it is of none."""
     gang_size: int = 1

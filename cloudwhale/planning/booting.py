@@ -57,7 +57,10 @@ def moved(old: Rental, new: Rental, at: Instant) -> Rental:
     if new.state is RentalState.READY and old.state is not new.state and boot.under_way:
         took_s = boot.took_s | {boot.phase: max(0.0, at - boot.since)}
         boot = boot.but(state="done", since=at, took_s=took_s)
-    return new.but(boot=boot)
+    ready_at = old.ready_at
+    if ready_at is None and new.state is RentalState.READY:
+        ready_at = at
+    return new.but(boot=boot, ready_at=ready_at)
 
 
 def late_at(rental: Rental) -> Instant:

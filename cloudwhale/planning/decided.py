@@ -75,6 +75,7 @@ def _of_rental(
                     account=account if account in rental.projects else "",
                 )  # fmt: skip
             free = projects.unused(rental, step.charges)
+                    line=step.lines.get(job),
             yield e.Released(at=at, payer=payer, rental=name, amount=step.released, projects=free)
             yield e.RentalChanged(at=at, rental=rental)
             if node is not None and rental.machine:

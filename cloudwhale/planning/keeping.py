@@ -397,4 +397,4 @@ class _Keeping:
                 ),
             )
         if not self.here:
-            yield settled(self.rental)
+            yield settled(self.rental, self.world)

@@ -5,13 +5,17 @@ from collections.abc import Mapping
 from cloudwhale.model import plan as p
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.rental import Rental, RentalState
-from cloudwhale.model.units import NOTHING, MicroUsd, usd
-from cloudwhale.planning import ledger, projects
+from cloudwhale.model.units import MicroUsd, usd
+from cloudwhale.model.world import World
+from cloudwhale.planning import costing, projects
 
 
-def settled(rental: Rental) -> p.Settle:
-    """Return how a machine that is gone, or never came, is paid for; never above its reserve."""
-    billed = _cost(rental)
+def settled(rental: Rental, world: World | None = None) -> p.Settle:
+    """Return how a machine that is gone, or never came, is paid for; never above its reserve.
+
+    `world`: what is known beside it; None: nothing.
+    """
+    billed = costing.billed(rental, rental.ended_at)
     machine = min(rental.reserved, billed)
     egress = projects.egress_paid(rental, machine)
     cost = MicroUsd(machine + sum(egress.values()))
@@ -27,29 +31,16 @@ def settled(rental: Rental) -> p.Settle:
         says += (
             f"; its bill is {usd(billed)} USD, more than was set aside: look at the provider's own"
         )
+    charges = {name: amount for name, amount in sorted(charges.items()) if amount}
+    returned = rental.but(
+        state=RentalState.RETURNED, spent=cost, reserved=MicroUsd(0), renewal=None
+    )
+    known = costing.NOTHING_KNOWN if world is None else costing.known_of(rental, world)
+    until = rental.reserved_at if rental.ended_at is None else rental.ended_at
     return p.Settle(
-        rental=rental.but(
-            state=RentalState.RETURNED,
-            spent=cost,
-            reserved=MicroUsd(0),
-            renewal=None,
-        ),
-        charges={name: amount for name, amount in sorted(charges.items()) if amount},
+        rental=returned,
+        charges=charges,
+        lines=costing.lines(returned, charges, egress, known, until),
         released=released,
         reason=Reason(code=Code.RETURNED, says=says),
-    )
-
-
-def _cost(rental: Rental) -> MicroUsd:
-    offer, since, until = rental.taken, rental.requested_at, rental.ended_at
-    if offer is None or since is None or until is None:
-        return NOTHING
-    price = rental.price_usd_h if rental.price_usd_h is not None else offer.price_usd_h
-    if price is None:
-        return rental.reserved  # nobody knows better
-    return ledger.accrued(
-        MicroUsd(price + offer.extras_usd_h),
-        until - since,
-        step_s=offer.billing_step_s,
-        least_s=offer.billing_least_s,
     )

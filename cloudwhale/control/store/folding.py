@@ -146,7 +146,7 @@ class Draft:
             new = self._saved(new)
         self.jobs.put(new.id, new)
         if old.state in HOLDS_A_PLACE and new.state not in HOLDS_A_PLACE:
-            self._leave_place(old, new, event.at)
+            self._leave_place(old, new, event)
         if old.started_at is None and new.started_at is not None:
             self._leave_behind(new)
         if new.run_s > old.run_s:
@@ -176,20 +176,18 @@ class Draft:
         if job is not None and not job.ended and bringing.is_of(job, event):
             self.jobs.put(job.id, bringing.saved_there(job, rental))
 
-    def _leave_place(self, old: Job, new: Job, at: Instant) -> None:
+    def _leave_place(self, old: Job, new: Job, event: e.OfJob) -> None:
         """Remember how long a job has held its place on a rented machine: so its cost is split."""
         for name in () if old.placement is None else old.placement.nodes:
-            self._leave_node(name, old, new, at)
+            self._leave_node(name, old, new, event)
 
-    def _leave_node(self, name: str, old: Job, new: Job, at: Instant) -> None:
+    def _leave_node(self, name: str, old: Job, new: Job, event: e.OfJob) -> None:
         rental = self.rentals.get(name)
         if rental is None or rental.state is RentalState.RETURNED:
             return
-        held_s = occupying.held_s(old, new, rental, at)
-        before_s = rental.held_s.get(old.id, 0.0)
-        now = rental.but(held_s=rental.held_s | {old.id: before_s + held_s})
+        now = occupying.left(old, new, rental, event)
         if new.state is JobState.FAILED:
-            now = kept.kept_for(now, new, at)
+            now = kept.kept_for(now, new, event.at)
         self.rentals.put(rental.id, now)
 
     def _let_go(self, ended: Job, event: e.OfJob) -> None:
@@ -297,7 +295,7 @@ class Draft:
         new = lifecycle.moved(old, event.rental)
         # Who decides or reports what becomes of a machine may not know yet who has left it.
         if old is not None:
-            new = kept.still_kept(old, new.but(held_s=old.held_s, egress=old.egress))
+            new = kept.still_kept(old, occupying.as_held(old, new))
             new = booting.moved(old, new, event.at)
         self.rentals.put(new.id, new)
 
