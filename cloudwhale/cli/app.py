@@ -29,9 +29,11 @@ app = typer.Typer(
 def whole_app() -> typer.Typer:
     """Return the application with every command in it."""
     from cloudwhale.cli import (
+        commands_cost,
         commands_jobs,
         commands_leaks,
         commands_money,
+        commands_nights,
         commands_nodes,
         commands_notify,
         commands_offers,
@@ -45,10 +47,12 @@ def whole_app() -> typer.Typer:
     from cloudwhale.cli.sandboxed import add_option
 
     commands_jobs.add_to(app)
+    commands_nights.add_to(app)
     commands_views.add_to(app)
     commands_nodes.add_to(app)
     commands_offers.add_to(app)
     commands_rehearse.add_to(app)
+    commands_cost.add_to(app)
     commands_money.add_to(app)
     commands_receipts.add_to(app)
     commands_leaks.add_to(app)

@@ -77,6 +77,36 @@ def trace_words(incomplete: str) -> list[tuple[str, str]]:
     return [(name, says) for name, says in found if name.startswith(incomplete)]
 
 
+def dimension_words(incomplete: str) -> list[str]:
+    """Return what a list of dimensions of costs, some of them typed already, may go on with."""
+    from cloudwhale.reporting.costs import DIMENSIONS
+
+    typed, comma, begun = incomplete.rpartition(",")
+    taken = typed.split(",")
+    return [
+        f"{typed}{comma}{name}"
+        for name in DIMENSIONS
+        if name.startswith(begun) and name not in taken
+    ]
+
+
+def period_words(incomplete: str) -> list[str]:
+    """Return periods with a name that begin so."""
+    from cloudwhale.reporting.periods import NAMES
+
+    return [name for name in (*NAMES, "7d", "30d", "all") if name.startswith(incomplete.lower())]
+
+
+def zone_words(incomplete: str) -> list[str]:
+    """Return time zones that begin so, or whose city does."""
+    from zoneinfo import available_timezones
+
+    begun = incomplete.lower()
+    names = sorted(available_timezones())
+    first = [name for name in names if name.lower().startswith(begun)]
+    return first or [name for name in names if name.lower().rpartition("/")[2].startswith(begun)]
+
+
 def gpu_words(incomplete: str) -> list[str]:
     """Return GPU models that begin so."""
     from cloudwhale.model.gpus import FAMILIES, MODELS

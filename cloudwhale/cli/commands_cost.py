@@ -1,0 +1,106 @@
+"""The command `cost`: what was spent, saved and wasted, by what."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cloudwhale.cli.completing import dimension_words, period_words, project_words, zone_words
+from cloudwhale.cli.words import AsJson, examples
+
+# A command's parameters are its options, so they are as many as it has.
+
+
+def cost(
+    by: Annotated[
+        str,
+        typer.Option(
+            "--by",
+            metavar="WHAT",
+            help="project, user, job, family, run, provider, market, region, gpu or day; several "
+            "with commas.",
+            autocompletion=dimension_words,
+        ),
+    ] = "project",
+    period: Annotated[
+        str,
+        typer.Option(
+            "--for",
+            metavar="PERIOD",
+            help='"last month", yesterday, 7d, 2026-Q4, 2026-11, 2026-11-01..2026-11-15, ...; '
+            "else all time.",
+            autocompletion=period_words,
+        ),
+    ] = "all",
+    zone: Annotated[
+        str | None,
+        typer.Option(
+            "--zone",
+            metavar="ZONE",
+            help="In which days and months begin, like Europe/Berlin; else the setting, else the "
+            "host's.",
+            autocompletion=zone_words,
+        ),
+    ] = None,
+    running: Annotated[
+        bool,
+        typer.Option(
+            "--running/--no-running", help="With machines that are not back, as of now; or without."
+        ),
+    ] = True,
+    project: Annotated[
+        str | None,
+        typer.Option("--project", help="Of this project alone.", autocompletion=project_words),
+    ] = None,
+    wasted: Annotated[
+        bool, typer.Option("--wasted", help="Show what was wasted by its causes, too.")
+    ] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print the sums as CSV.")] = False,
+    as_html: Annotated[
+        bool, typer.Option("--html", help="Print one web page, with charts; nothing else in it.")
+    ] = False,
+    as_focus: Annotated[
+        bool,
+        typer.Option(
+            "--focus", help="Print every charge as FOCUS 1.2, for programs of finance (CSV)."
+        ),
+    ] = False,
+    into: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write it there, whole or not at all."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what was spent on rented machines, saved and wasted.
+
+    A machine counts whole in the day and month in which its bill began. Saved is what the same
+    parts of the same times would have cost more on demand. Wasted is what was spent on nothing that
+    lasted: while machines booted (boot), while nobody held a place on them (idle), on work that was
+    done again (lost), on attempts that failed (failed), on more GPU than was used (over).
+
+    Periods: today, yesterday, this or last week, month, quarter or year; 7d is today and six days
+    before, 24h the last hours; A..B holds both its ends.
+
+    Exit code 2 for a period, a zone or a dimension that there is not.
+    """
+    from cloudwhale.cli.cost_asked import Wanted
+    from cloudwhale.cli.costing import cost as do
+
+    forms = {"csv": as_csv, "html": as_html, "focus": as_focus, "json": as_json}
+    chosen = tuple(name for name, is_chosen in forms.items() if is_chosen)
+    raise typer.Exit(do(Wanted(by, period, zone, running, project, wasted, chosen, into)))
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add this command, with its examples."""
+    app.command(
+        epilog=examples(
+            'cloudwhale cost --by project --for "last month"',
+            "cloudwhale cost --by user,gpu --for 2026-Q4 --wasted",
+            "cloudwhale cost --by day --for 7d --zone America/New_York",
+            "cloudwhale cost --html -o november.html --for 2026-11",
+            "cloudwhale cost --by job --csv > jobs.csv",
+            "cloudwhale cost --json | jq '.costs[] | [.project, .spent_usd, .wasted_usd]'",
+            "cloudwhale cost --focus --for 2026-11 -o focus.csv",
+        )
+    )(cost)

@@ -1,0 +1,135 @@
+"""What `cost` was asked for, and where the answer is read."""
+
+import difflib
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from cloudwhale.cli.exits import WrongUsage
+from cloudwhale.cli.looking import settings_here, store_here
+from cloudwhale.clock import SystemClock
+from cloudwhale.control.zones import zone_here
+from cloudwhale.model.cost import CostLine, CostSum, Dimension
+from cloudwhale.model.units import Instant
+from cloudwhale.planning import cost_sums
+from cloudwhale.planning.costing import so_far
+from cloudwhale.reporting.costs import DIMENSIONS, Costs, added, in_order
+from cloudwhale.reporting.periods import NoPeriod, Period, period
+from cloudwhale.spi.store import CostQuery, Store
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The options of `cost`."""
+
+    by: str
+    period: str
+    zone: str | None
+    running: bool
+    project: str | None
+    wasted: bool
+    forms: tuple[str, ...]
+    """Of csv, html, focus, json: those that were asked for."""
+    into: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """Where costs are read: what was charged, and what machines that are not back cost by now."""
+
+    store: Store
+    query: CostQuery
+    """All but `by`."""
+    live: tuple[CostLine, ...]
+    period: Period
+    now: Instant
+    running: bool
+
+    def sums(self, *by: Dimension) -> list[CostSum]:
+        """Return the money by some dimensions, by key."""
+        query = self.query.but(by=by)
+        return cost_sums.both(self.store.costs(query), cost_sums.sums(self.live, query))
+
+    def total(self) -> CostSum:
+        """Return all the money."""
+        return added(self.sums())
+
+    def costs(self, by: tuple[Dimension, ...]) -> Costs:
+        """Return the report by some dimensions."""
+        project = self.query.project
+        return Costs(
+            self.period, self.query.zone, by, in_order(self.sums(*by), by), self.total(), self.now,
+            self.running, len({line.rental for line in self.live}),
+            {} if project is None else {"project": project},
+        )  # fmt: skip
+
+    def lines(self) -> Iterator[CostLine]:
+        """Yield the lines of what was charged, those that began first first."""
+        return self.store.cost_lines(self.query)
+
+
+@contextmanager
+def ledger_here(wanted: Wanted) -> Generator[Ledger]:
+    """Open the ledger of the current folder's settings, for a period in a zone."""
+    settings, now = settings_here(), SystemClock().now()
+    zone = zone_here(settings, wanted.zone)
+    when = _period(wanted.period, now, zone)
+    query = CostQuery(since=when.since, until=when.until, zone=zone, project=wanted.project)
+    with store_here() as store:
+        live = _live(store, query, now) if wanted.running else ()
+        yield Ledger(store, query, tuple(live), when, now, wanted.running)
+
+
+def _live(store: Store, query: CostQuery, now: Instant) -> Iterable[CostLine]:
+    """Return lines of machines that are not back, those of the query alone."""
+    rentals = store.rentals()
+    if not rentals:
+        return ()
+    world = store.world(now)
+    return (
+        line.but(is_running=True)
+        for rental in rentals
+        for line in so_far(rental, world)
+        if cost_sums.fits(line, query)
+    )
+
+
+def dimensions(text: str) -> tuple[Dimension, ...]:
+    """Return what to show costs by; raise WrongUsage for what there is not, or is there twice."""
+    known: dict[str, Dimension] = {name: name for name in DIMENSIONS}
+    found: list[Dimension] = []
+    for word in text.split(","):
+        name = known.get(word.strip().lower())
+        if name is None:
+            close = difflib.get_close_matches(word.strip().lower(), DIMENSIONS, 1)
+            hint = f"Did you mean {close[0]}? " if close else ""
+            raise WrongUsage(
+                f"--by {word.strip()!r}: costs are not told apart by that.",
+                f"{hint}Write one or more, with commas, of {', '.join(DIMENSIONS)}.",
+            )
+        if name in found:
+            raise WrongUsage(f"--by {text}: {name} is there twice.", "Leave one out.")
+        found.append(name)
+    return tuple(found)
+
+
+def form_of(wanted: Wanted) -> str:
+    """Return the form to show costs in, `text` where none was asked for; raise WrongUsage."""
+    if len(wanted.forms) > 1:
+        said = " and ".join(f"--{name}" for name in wanted.forms)
+        raise WrongUsage(f"{said} do not go together.", "Ask for one of them.")
+    form = wanted.forms[0] if wanted.forms else "text"
+    if wanted.into is not None and form in ("text", "json"):
+        raise WrongUsage(
+            f"-o {wanted.into} is for --html, --csv or --focus.",
+            "Add one of them, or send the output to a file with `>`.",
+        )
+    return form
+
+
+def _period(text: str, now: Instant, zone: str) -> Period:
+    try:
+        return period(text, now, zone)
+    except NoPeriod as no:
+        raise WrongUsage(f"--for: {no.says}.", no.remedy) from no

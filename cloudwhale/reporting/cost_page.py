@@ -1,0 +1,324 @@
+"""Costs as a page that a manager opens and prints."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+
+from cloudwhale.model.cost import CostSum, Dimension, Waste
+from cloudwhale.model.units import MicroUsd, usd
+from cloudwhale.planning.cost_sums import ITEMS, day_of, zone_named
+from cloudwhale.reporting.cost_sheet import nothing_spent, written
+from cloudwhale.reporting.cost_words import amount, column_with_total, digits_for
+from cloudwhale.reporting.costs import (
+    CAUSES,
+    NOT_IN_IT,
+    Costs,
+    Row,
+    added,
+    gpu_h,
+    names_of,
+    saved,
+    shown,
+    usd_per_gpu_h,
+    wasted,
+    wasted_on,
+)
+from cloudwhale.reporting.figures import NOTHING, counted, percent
+from cloudwhale.reporting.page import (
+    Bar,
+    Html,
+    Series,
+    Tile,
+    bars,
+    columns,
+    heading,
+    page,
+    points,
+    said,
+    table,
+    tiles,
+)
+from cloudwhale.reporting.page_style import SERIES
+from cloudwhale.reporting.sheet import Cell, Column, Sheet, Tone, cells
+
+ROWS = 40
+"""So many rows of a table are shown one by one; a page is for people."""
+BARS = 12
+DEAREST = 20
+DAYS = 92
+"""A longer period is drawn by month."""
+
+DAY: Dimension = "day"
+PROJECT: Dimension = "project"
+JOBS: tuple[Dimension, ...] = ("job", "family", "project", "user")
+
+MEANS: Mapping[Waste, str] = {
+    Waste.BOOT: "machines were billed and not ready yet",
+    Waste.IDLE: "machines were ready, and no job held a place there",
+    Waste.LOST: "work was done again, as no checkpoint held it",
+    Waste.FAILED: "attempts ended in a failure",
+    Waste.OVER_ASKED: "a smaller GPU would have held all that was used",
+}
+BOUGHT: Mapping[str, str] = {
+    "machine": "machines, by the hour",
+    "disk": "their disks",
+    "address": "their public addresses",
+    "egress": "checkpoints that were brought from one cloud to another",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the page is made of."""
+
+    costs: Costs
+    by_day: Sequence[CostSum]
+    """By day and the first dimension that is none."""
+    dearest: Sequence[CostSum]
+    """Of jobs, with family, project and user; the dearest first."""
+    cheaper: CostSum
+    """All the other jobs together."""
+
+
+Asked = Callable[..., Sequence[CostSum]]
+
+
+def parts_of(
+    by: tuple[Dimension, ...], costs: Callable[[tuple[Dimension, ...]], Costs], sums: Asked
+) -> Parts:
+    """Return what the page needs, by asking for sums."""
+    main = _main(by)
+    jobs = sorted((one for one in sums(*JOBS) if one.key[0]), key=lambda one: (-one.spent, one.key))
+    return Parts(
+        costs=costs(by),
+        by_day=sums("day", main),
+        dearest=jobs[:DEAREST],
+        cheaper=added(jobs[DEAREST:]),
+    )
+
+
+def _main(by: tuple[Dimension, ...]) -> Dimension:
+    return by[0] if by[0] != DAY else (*by, PROJECT)[1]
+
+
+def costs_page(parts: Parts) -> str:
+    """Return the page; amounts that are written in a column add up to its total."""
+    costs = parts.costs
+    only = "".join(f", {name} {value} alone" for name, value in costs.only.items())
+    made = datetime.fromtimestamp(costs.now, zone_named(costs.zone))
+    under = f"{costs.period.says}{only}. As of {made:%Y-%m-%d %H:%M}. US dollars."
+    under = f"{under[:1].upper()}{under[1:]}"
+    body = _body(parts) if costs.rows else [said(nothing_spent(costs))]
+    return page("Costs of rented machines", [*body, *_fine_print(costs)], under)
+
+
+def _body(parts: Parts) -> list[Html]:
+    costs = parts.costs
+    return [
+        _tiles(costs.total),
+        heading(f"By {', '.join(costs.by)}"),
+        _bars(costs),
+        table(_sheet(costs), has_total=True),
+        *_days(parts),
+        heading("Wasted, by cause"),
+        table(_causes(costs.total), has_total=True),
+        heading("What was bought"),
+        table(_items(costs.total), has_total=True),
+        *_dearest(parts),
+    ]
+
+
+def _tiles(total: CostSum) -> Html:
+    digits = digits_for(total.spent)
+    less, lost, each = saved(total), wasted(total), usd_per_gpu_h(total)
+    would = total.spent + (less or 0)
+    rate = "" if less is None or would <= 0 else f"{percent(less / would)} less than on demand"
+    share = f"{percent(lost / total.spent)} of what was spent" if total.spent > 0 else ""
+    return tiles(
+        [
+            Tile("spent", f"{amount(total.spent, digits)} USD", counted(total.jobs, "job")),
+            Tile(
+                "saved", "unknown" if less is None else f"{amount(less, digits)} USD", rate,
+                "good" if less is not None and less > 0 else "plain",
+            ),
+            Tile("wasted", f"{amount(lost, digits)} USD", share, "bad" if lost > 0 else "plain"),
+            Tile(
+                "GPU-hours", f"{gpu_h(total.gpu_s):,.1f}",
+                "" if each is None else f"{each:,.2f} USD per GPU-hour",
+            ),
+        ]
+    )  # fmt: skip
+
+
+# -- by what was asked for -----------------------------------------------------------------------
+
+
+def _bars(costs: Costs) -> Html:
+    digits = digits_for(costs.total.spent)
+    rows = [row for row in shown(costs, BARS) if row.kind != "total"]
+    names = [" / ".join(filter(None, row.names)) for row in rows]
+    spent = column_with_total([*(row.sum.spent for row in rows), costs.total.spent], digits)
+    return bars(
+        [
+            Bar(name, f"{says} USD", _useful_and_wasted(row.sum))
+            for name, says, row in zip(names, spent, rows, strict=False)
+        ],
+        ("useful", "wasted"),
+    )
+
+
+def _useful_and_wasted(one: CostSum) -> tuple[float, float]:
+    lost = wasted(one)
+    return max(0.0, float(usd(MicroUsd(one.spent - lost)))), float(usd(lost))
+
+
+def _sheet(costs: Costs) -> Sheet:
+    rows = shown(costs, ROWS)
+    spent, less, *lost = written(rows, digits_for(costs.total.spent), True)
+    heads = [Column(name) for name in costs.by]
+    heads += [Column(name, right=True) for name in ("spent", "saved", "wasted", *CAUSES.values())]
+    heads += [Column("GPU-hours", right=True), Column("USD/GPU-h", right=True)]
+    made: list[tuple[Cell, ...]] = []
+    for place, row in enumerate(rows):
+        each = usd_per_gpu_h(row.sum)
+        tone: Tone = "quiet" if row.kind == "rest" else "plain"
+        made.append(
+            cells(
+                *(Cell(name, tone) for name in row.names), spent[place], less[place],
+                *(texts[place] for texts in lost), f"{gpu_h(row.sum.gpu_s):,.1f}",
+                NOTHING if each is None else f"{each:,.2f}",
+            )
+        )  # fmt: skip
+    return Sheet(tuple(heads), tuple(made), notes=_unpriced(costs))
+
+
+def _unpriced(costs: Costs) -> tuple[str, ...]:
+    total = costs.total
+    if not total.unpriced:
+        return ()
+    return (
+        f"Of {total.unpriced:,} of {counted(total.lines, 'charge')} nobody knows the price on "
+        "demand: they are in no amount saved.",
+    )
+
+
+# -- by day ----------------------------------------------------------------------------------
+
+
+def _days(parts: Parts) -> list[Html]:
+    """Return a chart of days, or of months where there are many."""
+    costs = parts.costs
+    labels = _labels(parts)
+    by_month = len(labels) > DAYS
+    if by_month:
+        labels = list(dict.fromkeys(label[:7] for label in labels))
+    places = {label: place for place, label in enumerate(labels)}
+    amounts: dict[str, list[float]] = {}
+    totals: dict[str, int] = {}
+    for one in parts.by_day:
+        label, name = one.key
+        row = amounts.setdefault(name, [0.0] * len(labels))
+        row[places[label[:7] if by_month else label]] += float(usd(one.spent))
+        totals[name] = totals.get(name, 0) + one.spent
+    dearest = sorted(totals, key=lambda name: (-totals[name], name))
+    main = _main(costs.by)
+    series = [Series(names_of((name,), (main,))[0], tuple(amounts[name])) for name in dearest]
+    digits = digits_for(costs.total.spent)
+    chart = columns(labels, _few(series), lambda of: f"{of:,.{digits}f}")
+    return [heading(f"By {'month' if by_month else 'day'} and {main}"), chart]
+
+
+def _few(series: Sequence[Series]) -> list[Series]:
+    """Put those together that have no colour of their own."""
+    if len(series) <= SERIES:
+        return list(series)
+    rest = series[SERIES - 1 :]
+    sums = tuple(sum(each) for each in zip(*(one.amounts for one in rest), strict=True))
+    return [*series[: SERIES - 1], Series(f"{len(rest):,} others", sums)]
+
+
+def _labels(parts: Parts) -> list[str]:
+    """Return the days of the period, as far as it is over, and all that cost something."""
+    found = [one.key[0] for one in parts.by_day]
+    costs = parts.costs
+    until = costs.now if costs.period.until is None else min(costs.now, costs.period.until - 1)
+    ends = [day_of(until, costs.zone)]
+    if costs.period.since is not None:
+        ends.append(day_of(costs.period.since, costs.zone))
+    first, last = min(*found, *ends), max(*found, *ends)
+    begin = date.fromisoformat(first)
+    many = (date.fromisoformat(last) - begin).days + 1
+    return [(begin + timedelta(days=number)).isoformat() for number in range(many)]
+
+
+# -- what it was for -----------------------------------------------------------------------------
+
+
+def _causes(total: CostSum) -> Sheet:
+    amounts = [wasted_on(total, cause) for cause in CAUSES]
+    return _parts_sheet("cause", [*CAUSES.values()], amounts, [MEANS[cause] for cause in CAUSES])
+
+
+def _items(total: CostSum) -> Sheet:
+    amounts = [getattr(total.items, name) for name in ITEMS]
+    return _parts_sheet("what", list(ITEMS), amounts, [BOUGHT[name] for name in ITEMS])
+
+
+def _parts_sheet(
+    head: str, names: Sequence[str], amounts: Sequence[MicroUsd], means: Sequence[str]
+) -> Sheet:
+    whole = MicroUsd(sum(amounts))
+    texts = column_with_total([*amounts, whole], digits_for(whole))
+    rows = [
+        cells(name, text, percent(of / whole) if whole else NOTHING, mean)
+        for name, text, of, mean in zip(
+            [*names, "total"], texts, [*amounts, whole], [*means, ""], strict=True
+        )
+    ]
+    heads = (
+        Column(head),
+        Column("USD", right=True),
+        Column("share", right=True),
+        Column("that is"),
+    )
+    return Sheet(heads, tuple(rows))
+
+
+def _dearest(parts: Parts) -> list[Html]:
+    if not parts.dearest:
+        return []
+    rows = [Row(names_of(one.key, JOBS), one) for one in parts.dearest]
+    if parts.cheaper.jobs:
+        rows.append(Row((f"{parts.cheaper.jobs:,} others", "", "", ""), parts.cheaper, "rest"))
+    total = added([row.sum for row in rows])
+    rows.append(Row(("total", "", "", ""), total, "total"))
+    spent, less, lost = written(rows, digits_for(total.spent), False)
+    heads = [Column(name) for name in JOBS]
+    heads += [Column(name, right=True) for name in ("spent", "saved", "wasted", "GPU-hours")]
+    made = [
+        cells(*row.names, *texts, f"{gpu_h(row.sum.gpu_s):,.1f}")
+        for row, *texts in zip(rows, spent, less, lost, strict=True)
+    ]
+    return [heading("Dearest jobs"), table(Sheet(tuple(heads), tuple(made)), has_total=True)]
+
+
+def _fine_print(costs: Costs) -> list[Html]:
+    machines = (
+        [f"{counted(costs.still, 'machine')} not back yet: in it is what they cost by then."]
+        if costs.still
+        else []
+    )
+    if not costs.running:
+        machines = ["Machines that are not back yet are left out."]
+    return [
+        heading("What is in it, and what is not"),
+        points(
+            [
+                "Rented machines with their disks, addresses and egress, by the prices that were "
+                "frozen when they were charged; own machines cost nothing here.",
+                f"A machine counts whole on the day, in {costs.zone}, on which its bill began.",
+                *machines,
+                *(f"Not in it: {each}." for each in NOT_IN_IT),
+            ]
+        ),
+    ]
