@@ -245,9 +245,19 @@ class Settle(Wire):
     """Returned, with what it has cost."""
     charges: dict[str, MicroUsd] = {}
     """What each of its jobs pays."""
-    released: MicroUsd = MicroUsd(0)
     lines: dict[str, CostLine] = {}
     """What that was for, by job."""
+    released: MicroUsd = MicroUsd(0)
+    reason: Reason
+
+
+class CloseNight(Wire):
+    """A night is over: what is left over is dealt with, as its file says."""
+
+    kind: Literal["close-night"] = "close-night"
+    run: str
+    unfinished: dict[str, Unfinished] = {}
+    """What becomes of each job that is not done, by job."""
     reason: Reason
 
 

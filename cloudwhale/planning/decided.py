@@ -73,9 +73,9 @@ def _of_rental(
                 yield e.Charged(
                     at=at, payer=payer, rental=name, amount=amount, job=job, project=project,
                     account=account if account in rental.projects else "",
+                    line=step.lines.get(job),
                 )  # fmt: skip
             free = projects.unused(rental, step.charges)
-                    line=step.lines.get(job),
             yield e.Released(at=at, payer=payer, rental=name, amount=step.released, projects=free)
             yield e.RentalChanged(at=at, rental=rental)
             if node is not None and rental.machine:
