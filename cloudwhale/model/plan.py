@@ -6,6 +6,7 @@ from pydantic import Field
 
 from cloudwhale.model.cost import CostLine
 from cloudwhale.model.job import Placement
+from cloudwhale.model.night import Unfinished
 from cloudwhale.model.reason import Code, Reason, Refusal
 from cloudwhale.model.rental import Rental
 from cloudwhale.model.units import NOTHING, Instant, MicroUsd, Seconds
@@ -286,7 +287,8 @@ Step = Annotated[
     | TellLease
     | Return
     | Terminate
-    | Settle,
+    | Settle
+    | CloseNight,
     Field(discriminator="kind"),
 ]
 
