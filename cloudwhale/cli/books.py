@@ -1,31 +1,37 @@
 """What is known of the machines that some jobs are on, or were: those that went back too."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 
 from cloudwhale.model import event as e
 from cloudwhale.model import plan as p
+from cloudwhale.model.cost import CostLine, CostSum
 from cloudwhale.model.job import Job
-from cloudwhale.model.rental import Rental
+from cloudwhale.model.rental import Rental, RentalState
 from cloudwhale.model.requests import StoreUse
-from cloudwhale.model.units import NOTHING, MicroUsd
+from cloudwhale.model.units import NOTHING, Instant, MicroUsd
+from cloudwhale.planning.costing import so_far
 from cloudwhale.reporting.receipt import Bill, Books
-from cloudwhale.spi.store import Store
+from cloudwhale.spi.store import CostQuery, Store
 
 
-def books_of(store: Store, jobs: Iterable[Job], run: str | None = None) -> Books:
+def books_of(
+    store: Store, jobs: Iterable[Job], run: str | None = None, now: Instant | None = None
+) -> Books:
     """Return nodes and rented machines of some jobs, and what was spent on them.
 
-    Of a run, where one is given, its bills too. Nothing is read of what is owned, but the list of
-    nodes.
+    Of a run, where one is given, its bills too; of its machines that are not back what they have
+    come to at `now`, where that is given. Nothing is read of what is owned, but the list of nodes.
     """
     nodes = {node.id: node for node in store.nodes()}
     here = list(jobs)
     rentals = _rentals(store, here, {name for name, node in nodes.items() if node.owned})
     if run is None:
         away = {job.run for job in here if job.placement and job.placement.node in rentals}
-        spent = {job: usd for name in sorted(away) for job, usd in store.spent(name).items()}
-        return Books(spent=spent, nodes=nodes, rentals=rentals)
+        found = [one for name in sorted(away) for one in _by_job(store, name)]
+        sums = {one.key[0]: one for one in found}
+        spent: dict[str | None, int] = {name: one.spent for name, one in sums.items()}
+        return Books(spent=spent, nodes=nodes, rentals=rentals, sums=sums)
     bills = [_bill(store, rental) for rental in store.rentals(run)]
     return Books(
         spent=store.spent(run),
@@ -33,7 +39,24 @@ def books_of(store: Store, jobs: Iterable[Job], run: str | None = None) -> Books
         rentals=rentals,
         bills=tuple(bills),
         one_each=_one_each(store, bills),
+        lines=(*store.cost_lines(CostQuery(run=run)), *_running(store, bills, now)),
+        sums={one.key[0]: one for one in _by_job(store, run)},
     )
+
+
+def _by_job(store: Store, run: str) -> Sequence[CostSum]:
+    return store.costs(CostQuery(by=("job",), run=run))
+
+
+def _running(store: Store, bills: Sequence[Bill], now: Instant | None) -> Iterator[CostLine]:
+    """Yield what machines that are not back would be charged now; the world is read for them."""
+    there = {bill.rental.id for bill in bills if bill.rental.state is not RentalState.RETURNED}
+    if not there or now is None:
+        return
+    world = store.world(now)
+    for rental in world.rentals.values():
+        if rental.id in there:
+            yield from so_far(rental, world)
 
 
 def _rentals(store: Store, jobs: Iterable[Job], owned: set[str]) -> Mapping[str, Rental]:

@@ -32,7 +32,8 @@ def report_of(desk: Desk, run: Run) -> Morning:
     """Return the report of a night as it stands now."""
     jobs = list(reversed(desk.store.jobs(JobQuery(run=run.id))))
     told = Told(_unfinished(desk.store, run), _last_lines(desk, jobs))
-    return morning(run, jobs, desk.clock.now(), books_of(desk.store, jobs, run.id), told)
+    now = desk.clock.now()
+    return morning(run, jobs, now, books_of(desk.store, jobs, run.id, now), told)
 
 
 def show(paper: Paper, told: Morning) -> None:

@@ -100,7 +100,7 @@ def counterfactuals(
     Plans anew for each round and course: seconds for large ones. None when `is_late` says so
     before all is done, which is asked before each plan.
     """
-    found = {course: _Sum() for course in _CHANGES}
+    found: dict[Course, _Sum] = {course: _Sum() for course in _CHANGES}
     waited = _Waited()
     for standing in standing_for(store, run, jobs):
         if is_late():

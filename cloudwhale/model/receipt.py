@@ -6,7 +6,6 @@ from typing import Literal
 from cloudwhale.model.reason import Reason
 from cloudwhale.model.value import Value
 
-
 Course = Literal["on-demand", "one-each", "all-rented", "all-waited"]
 """Another course of things.
 
@@ -44,6 +43,49 @@ class Otherwise(Value):
     """Ids of jobs that would have got no machine, or no place."""
 
 
+class Parts(Value):
+    """What a sum was for, under the keys that `cost` uses.
+
+    The first four add up to it, and so do egress and the last six: to the micro-dollar.
+    """
+
+    machine_usd: Decimal = Decimal(0)
+    disk_usd: Decimal = Decimal(0)
+    address_usd: Decimal = Decimal(0)
+    egress_usd: Decimal = Decimal(0)
+    """Checkpoints that were brought from other clouds."""
+    useful_usd: Decimal = Decimal(0)
+    wasted_boot_usd: Decimal = Decimal(0)
+    wasted_idle_usd: Decimal = Decimal(0)
+    wasted_lost_work_usd: Decimal = Decimal(0)
+    wasted_failed_attempts_usd: Decimal = Decimal(0)
+    wasted_over_asking_usd: Decimal = Decimal(0)
+
+
+class LineReceipt(Value):
+    """One job's part of one machine's bill."""
+
+    rental: str
+    job: str | None
+    spent_usd: Decimal
+    on_demand_usd: Decimal | None
+    gpu_s: float
+    parts: Parts
+
+
+class TollReceipt(Value):
+    """One interruption of a job, and what it cost."""
+
+    at: str
+    """When its attempt was over."""
+    why: str
+    lost_work_s: float
+    wasted_usd: Decimal | None
+    """For lost work, and for machines that were billed and did not run it; None: none was paid."""
+    away_s: float | None
+    """Until it ran again; None: it has not."""
+
+
 class JobReceipt(Value):
     """One job's part of a receipt; keys are those that every `--json` uses."""
 
@@ -78,6 +120,14 @@ class JobReceipt(Value):
     wait_s: float
     lost_work_s: float
     interruptions: int
+    parts: Parts = Parts()
+    """Of what was spent."""
+    gpu_s: float = 0.0
+    """Rented seconds times devices, by its part of each machine."""
+    restores: int = 0
+    """How often it went on from a checkpoint."""
+    tolls: tuple[TollReceipt, ...] = ()
+    """What each interruption has cost, where that was asked for."""
 
 
 class MachineReceipt(Value):
@@ -118,6 +168,10 @@ class MachineReceipt(Value):
     """What its agents asked of the store, as they have said; in no sum, as the store bills it."""
     store_usd: Decimal = Decimal(0)
     """What that costs there, about."""
+    parts: Parts = Parts()
+    """Of what was spent."""
+    lines: tuple[LineReceipt, ...] = ()
+    """What each job paid for; they add up to the machine."""
 
 
 class ProviderReceipt(Value):
@@ -152,3 +206,10 @@ class RunReceipt(Value):
     machines: tuple[MachineReceipt, ...] = ()
     providers: tuple[ProviderReceipt, ...] = ()
     """The same money by cloud; the parts add up."""
+    running_usd: Decimal = Decimal(0)
+    """What machines that are not back have come to by now: in no other sum of the run."""
+    wasted_usd: Decimal = Decimal(0)
+    parts: Parts = Parts()
+    """Of what was spent."""
+    otherwise: tuple[Otherwise, ...] | None = None
+    """What the same jobs would have cost; None: nobody has asked."""

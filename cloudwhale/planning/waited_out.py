@@ -37,7 +37,7 @@ def ends_at_home(world: World, policies: Policies) -> Mapping[str, Instant | Non
     policies = replace(
         policies, wait=None, rent=None, rules=policies.rules.but(preempt=False, bring_home=False)
     )
-    running = _underway(here, waits)
+    running: list[_Running] = _underway(here, waits)
     found: dict[str, Instant | None] = dict.fromkeys(here.jobs)
     for _ in range(ROUNDS_A_JOB * (len(here.jobs) + 1)):
         now_here = replace(here, jobs={**waits, **{one.job.id: one.job for one in running}})
@@ -48,7 +48,7 @@ def ends_at_home(world: World, policies: Policies) -> Mapping[str, Instant | Non
         at = _next_at(running, waits, made, here.now)
         if at is None:
             break
-        done = [one for one in running if one.ends_at <= at]
+        done: list[_Running] = [one for one in running if one.ends_at <= at]
         running = [one for one in running if one.ends_at > at]
         found.update({one.job.id: one.ends_at for one in done})
         ended = {**here.ended, **{one.job.id: JobState.COMPLETED for one in done}}

@@ -21,6 +21,7 @@ from cloudwhale.model.receipt import JobReceipt, MachineReceipt, RunReceipt
 from cloudwhale.model.rental import SETTLED, Rental
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import Instant, MicroUsd, usd
+from cloudwhale.reporting.costs import WASTE_KEYS
 from cloudwhale.reporting.receipt import NO_BOOKS, Books, run_receipt
 
 ZERO = Decimal(0)
@@ -86,21 +87,21 @@ def _in_zone(said: str | None, night: Night) -> str | None:
 
 
 def _money(receipt: RunReceipt) -> NightMoney:
-    taken = receipt.spent_usd + receipt.reserved_usd
-    budget = receipt.budget_usd
+    """Return the sums; a machine that is not back is in what was spent, with what it is by now."""
+    taken, budget = receipt.spent_usd + receipt.reserved_usd, receipt.budget_usd
     return NightMoney(
         budget_usd=budget,
-        spent_usd=receipt.spent_usd,
+        spent_usd=receipt.spent_usd + receipt.running_usd,
         reserved_usd=receipt.reserved_usd,
         left_usd=None if budget is None else max(ZERO, budget - taken),
         saved_usd=receipt.saved_usd,
-        wasted_usd=sum((job.wasted_usd for job in receipt.jobs), ZERO),
+        wasted_usd=receipt.wasted_usd,
     )
 
 
 def _wasted(receipt: RunReceipt) -> dict[Waste, Decimal]:
-    lost = sum((job.wasted_usd for job in receipt.jobs), ZERO)
-    return {Waste.LOST: lost} if lost else {}
+    amounts = {cause: getattr(receipt.parts, f"{key}_usd") for cause, key in WASTE_KEYS.items()}
+    return {cause: amount for cause, amount in amounts.items() if amount}
 
 
 # -- jobs ------------------------------------------------------------------------------------
@@ -181,7 +182,7 @@ def _project(name: str, rows: Sequence[NightJob], lines: Mapping[str, JobReceipt
         completed=sum(row.state == JobState.COMPLETED for row in rows),
         failed=sum(row.state == JobState.FAILED for row in rows),
         left_over=sum(bool(row.becomes) for row in rows),
-        gpu_s=0.0,
+        gpu_s=sum(lines[row.id].gpu_s for row in rows),
         spent_usd=sum((row.spent_usd for row in rows), ZERO),
         saved_usd=sum(saved, ZERO) if saved else None,
         wasted_usd=sum((row.wasted_usd for row in rows), ZERO),

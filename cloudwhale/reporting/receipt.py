@@ -3,19 +3,37 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import Any
 
 from cloudwhale.clock import iso
+from cloudwhale.model.cost import CostLine, CostSum, Items, Purposes
 from cloudwhale.model.job import Job
 from cloudwhale.model.node import Node
-from cloudwhale.model.receipt import JobReceipt, MachineReceipt, ProviderReceipt, RunReceipt
+from cloudwhale.model.receipt import (
+    JobReceipt,
+    LineReceipt,
+    MachineReceipt,
+    Parts,
+    ProviderReceipt,
+    RunReceipt,
+    TollReceipt,
+)
 from cloudwhale.model.rental import Rental
 from cloudwhale.model.requests import StoreUse
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import NOTHING, Instant, MicroUsd, Seconds, usd
-from cloudwhale.planning import ledger
+from cloudwhale.planning.cost_sums import ITEMS, sums
+from cloudwhale.reporting.costs import WASTE_KEYS, saved, wasted, wasted_on
 from cloudwhale.reporting.rented import cost_so_far, egress_so_far
+from cloudwhale.spi.store import CostQuery
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What is told of a job that was interrupted."""
+
+    restores: int = 0
+    tolls: tuple[TollReceipt, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +61,12 @@ class Books:
     """Of all machines of a run."""
     one_each: MicroUsd | None = None
     """What the cheapest machine for each job alone was expected to cost; None: nobody knows."""
+    lines: tuple[CostLine, ...] = ()
+    """Of all machines of a run; of those that are not back what they would be now."""
+    sums: Mapping[str, CostSum] = field(default_factory=dict[str, CostSum])
+    """What was charged, by job."""
+    stories: Mapping[str, Story] = field(default_factory=dict[str, Story])
+    """What is told of jobs beside, by job, where it was asked for."""
 
 
 NO_BOOKS = Books()
@@ -57,6 +81,8 @@ def waited_s(job: Job, now: Instant) -> Seconds:
 def job_receipt(job: Job, now: Instant, books: Books = NO_BOOKS) -> JobReceipt:
     """Return one job's line; what is unknown is None."""
     spent = MicroUsd(books.spent.get(job.id, 0))
+    paid, story = books.sums.get(job.id, NO_SUM), books.stories.get(job.id, Story())
+    less = saved(paid) if paid.lines else None
     node = books.nodes.get(job.placement.node) if job.placement else None
     rental = books.rentals.get(job.placement.node) if job.placement else None
     return JobReceipt(
@@ -74,8 +100,8 @@ def job_receipt(job: Job, now: Instant, books: Books = NO_BOOKS) -> JobReceipt:
         spent_usd=usd(spent),
         reserved_usd=usd(MicroUsd(0)),  # a machine is reserved by its payer, the run, as a whole
         budget_usd=usd(job.spec.budget) if job.spec.budget is not None else None,
-        saved_usd=_saved(books.bills, job.id, now),
-        wasted_usd=usd(wasted(job, spent)),
+        saved_usd=None if less is None else usd(less),
+        wasted_usd=usd(wasted(paid)),
         submitted_at=iso(job.submitted_at),
         started_at=iso(job.first_started_at),
         ended_at=iso(job.ended_at),
@@ -83,6 +109,10 @@ def job_receipt(job: Job, now: Instant, books: Books = NO_BOOKS) -> JobReceipt:
         wait_s=round(waited_s(job, now), 3),
         lost_work_s=round(job.lost_s, 3),
         interruptions=job.interruptions,
+        parts=parts_of(paid),
+        gpu_s=paid.gpu_s,
+        restores=story.restores,
+        tolls=story.tolls,
     )
 
 
@@ -103,15 +133,10 @@ def _place(node: Node | None, rental: Rental | None) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def wasted(job: Job, spent: MicroUsd) -> MicroUsd:
-    """Return the part of what was spent that paid for work which was lost."""
-    if job.run_s <= 0:
-        return MicroUsd(0)
-    return MicroUsd(int(spent * Decimal(min(1.0, job.lost_s / job.run_s))))
-
-
 def run_receipt(run: Run, jobs: Sequence[Job], now: Instant, books: Books = NO_BOOKS) -> RunReceipt:
     """Return what a run came to; jobs in the order they are given."""
+    paid = summed(one for one in books.lines if not one.is_running)
+    less = saved(paid) if paid.lines else None
     return RunReceipt(
         run=run.id,
         jobs=tuple(job_receipt(job, now, books) for job in jobs),
@@ -121,11 +146,22 @@ def run_receipt(run: Run, jobs: Sequence[Job], now: Instant, books: Books = NO_B
         interruptions=sum(job.interruptions for job in jobs),
         reserved_usd=usd(MicroUsd(sum(bill.rental.reserved for bill in books.bills))),
         released_usd=usd(MicroUsd(sum(bill.released for bill in books.bills))),
-        saved_usd=_saved(books.bills, None, now),
+        saved_usd=None if less is None else usd(less),
         one_each_usd=None if books.one_each is None else usd(books.one_each),
-        machines=tuple(machine_receipt(bill, now) for bill in books.bills),
+        machines=tuple(_machines(books, now)),
         providers=tuple(provider_receipts([bill.rental for bill in books.bills], now)),
+        running_usd=usd(MicroUsd(sum(one.spent for one in books.lines if one.is_running))),
+        wasted_usd=usd(wasted(paid)),
+        parts=parts_of(paid),
     )
+
+
+def _machines(books: Books, now: Instant) -> Iterator[MachineReceipt]:
+    lines: dict[str, list[CostLine]] = {}
+    for line in books.lines:
+        lines.setdefault(line.rental, []).append(line)
+    for bill in books.bills:
+        yield machine_receipt(bill, now, lines.get(bill.rental.id, ()))
 
 
 def provider_receipts(rentals: Iterable[Rental], now: Instant) -> Iterator[ProviderReceipt]:
@@ -149,15 +185,15 @@ def provider_receipts(rentals: Iterable[Rental], now: Instant) -> Iterator[Provi
         )
 
 
-def machine_receipt(bill: Bill, now: Instant) -> MachineReceipt:
-    """Return one machine's line."""
+def machine_receipt(bill: Bill, now: Instant, lines: Sequence[CostLine] = ()) -> MachineReceipt:
+    """Return one machine's line; `lines`: what each job pays of it."""
     rental = bill.rental
     offer, since = rental.taken, rental.requested_at
     price = rental.price_usd_h
     if price is None and offer is not None:
         price = offer.price_usd_h
     until = now if rental.ended_at is None else rental.ended_at
-    on_demand = _on_demand(rental, now)
+    on_demand = _on_demand(rental, lines)
     return MachineReceipt(
         id=rental.id,
         state=rental.state.value,
@@ -181,44 +217,52 @@ def machine_receipt(bill: Bill, now: Instant) -> MachineReceipt:
         boot={phase: round(took_s, 3) for phase, took_s in rental.boot.took_s.items()},
         store_requests=bill.used.requests,
         store_usd=usd(bill.used.cost),
+        parts=parts_of(summed(lines)),
+        lines=tuple(_line_receipt(line) for line in lines),
     )
 
 
-def _on_demand(rental: Rental, now: Instant) -> MicroUsd | None:
-    """Return what a machine's time would have cost on demand.
-
-    The cap of a spot offer is the price of the same machine on demand: nobody is charged more.
-    """
-    offer, since = rental.taken, rental.requested_at
-    if offer is None or since is None:
-        return None if offer is None else NOTHING
-    if offer.market == "on-demand":
-        return cost_so_far(rental, now)
-    until = now if rental.ended_at is None else rental.ended_at
-    if offer.most_usd_h is None:
-        return None
-    accrued = ledger.accrued(
-        offer.most_usd_h, until - since, step_s=offer.billing_step_s,
-        least_s=offer.billing_least_s,
-    )  # fmt: skip
-    return MicroUsd(accrued + sum(egress_so_far(rental, now).values()))
+def _line_receipt(line: CostLine) -> LineReceipt:
+    return LineReceipt(
+        rental=line.rental,
+        job=line.job,
+        spent_usd=usd(line.spent),
+        on_demand_usd=None if line.on_demand is None else usd(line.on_demand),
+        gpu_s=line.gpu_s,
+        parts=parts_of(summed([line])),
+    )
 
 
-def _saved(bills: Sequence[Bill], job: str | None, now: Instant) -> Decimal | None:
-    """Return what a job, or all of them, paid less than on demand; None where nobody knows."""
-    saved = 0
-    found = False
-    for bill in bills:
-        on_demand, spent = _on_demand(bill.rental, now), cost_so_far(bill.rental, now)
-        paid = spent if job is None else bill.charges.get(job)
-        if paid is None:
-            continue
-        if on_demand is None:
-            return None
-        found = True
-        # Each pays a part of the machine, and saves the same part.
-        saved += int((on_demand - spent) * Decimal(paid) / Decimal(spent)) if spent else 0
-    return usd(MicroUsd(saved)) if found else None
+def _on_demand(rental: Rental, lines: Sequence[CostLine]) -> MicroUsd | None:
+    """Return what a machine's time would have cost on demand; nothing for one that never came."""
+    if rental.requested_at is None and rental.taken is not None:
+        return NOTHING
+    known = [line.on_demand for line in lines if line.on_demand is not None]
+    return MicroUsd(sum(known)) if known and len(known) == len(lines) else None
+
+
+# -- what it was for -------------------------------------------------------------------------
+
+
+def summed(lines: Iterable[CostLine]) -> CostSum:
+    """Return lines as one sum."""
+    return next(iter(sums(lines, CostQuery())), NO_SUM)
+
+
+def parts_of(paid: CostSum) -> Parts:
+    """Return what a sum was for."""
+    wastes = {f"{key}_usd": usd(wasted_on(paid, cause)) for cause, key in WASTE_KEYS.items()}
+    bought = {f"{name}_usd": usd(getattr(paid.items, name)) for name in ITEMS}
+    return Parts(**bought, **wastes, useful_usd=usd(paid.purposes.useful))
+
+
+NO_SUM = CostSum(
+    key=(), lines=0, jobs=0, spent=NOTHING, items=Items(), purposes=Purposes(), saved=NOTHING,
+    unpriced=0, gpu_s=0.0,
+)  # fmt: skip
+
+
+# -- as documents ----------------------------------------------------------------------------
 
 
 def job_keys(receipt: JobReceipt) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from billing import books_with
 from clouding import an_offer
 from makers import a_job, a_run, placed
 
@@ -51,10 +52,7 @@ FAILED = a_night_job("b", JobState.FAILED, project="vision").but(
 WAITS = a_job("c", name="c", project="speech").but(
     reason=Reason(code=Code.OVER_BUDGET, says="could cost 9 USD, 6 of 8 USD are left")
 )
-BOOKS = Books(
-    spent={"a": micro_usd("1.5"), "b": micro_usd("0.5")},
-    bills=(Bill(MACHINE, {"a": micro_usd("1.5"), "b": micro_usd("0.5")}),),
-)
+BOOKS = books_with(Bill(MACHINE, {"a": micro_usd("1.5"), "b": micro_usd("0.5")}))
 TOLD = Told({"c": "carry-over"}, {"b": "ValueError: no such file"})
 
 

@@ -5,18 +5,20 @@ from datetime import datetime
 from decimal import Decimal
 
 import pytest
+from billing import books_with, lines_of
 from clouding import an_offer
-from makers import a_job, a_node, placed
+from makers import a_job, a_node, a_world, placed
 
 from cloudwhale.cli.output import emit
 from cloudwhale.model import event as e
 from cloudwhale.model.job import JobState
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.receipt import RunReceipt
-from cloudwhale.model.rental import Egress, Lease, Rental, RentalState
+from cloudwhale.model.rental import Egress, Lease, Part, Rental, RentalState
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import NOTHING, micro_usd
 from cloudwhale.model.where import Where
+from cloudwhale.planning.costing import so_far
 from cloudwhale.reporting.receipt import (
     Bill,
     Books,
@@ -70,10 +72,21 @@ def test_an_owned_machine_has_a_provider_a_market_and_no_price() -> None:
     assert job_receipt(a_job(), 0.0).market is None
 
 
-def test_money_that_paid_for_lost_work_is_wasted() -> None:
-    job = a_job().but(state=JobState.COMPLETED, ended_at=100.0, run_s=100.0, lost_s=25.0)
-    receipt = job_receipt(job, 100.0, Books(spent={job.id: micro_usd(8)}))
-    assert receipt.wasted_usd == Decimal(2)
+def test_money_that_paid_for_lost_work_for_booting_and_for_nobody_is_wasted() -> None:
+    """Of 3,600 s it booted for 600, a quarter of the 2,400 that were held was lost."""
+    parts = {"a": Part(lost_s=600.0, family="train")}
+    rental = SPOT.but(
+        jobs={"a": "default"}, ready_at=700.0, held_s={"a": 2400.0}, parts=parts,
+        spent=micro_usd("0.36"),
+    )  # fmt: skip
+    books = books_with(Bill(rental, {"a": micro_usd("0.36")}))
+    receipt = job_receipt(a_job("a"), 1e6, books)
+    parts_of_it = receipt.parts
+    assert parts_of_it.wasted_boot_usd == Decimal("0.06")
+    assert parts_of_it.wasted_lost_work_usd == Decimal("0.06")
+    assert parts_of_it.wasted_idle_usd == Decimal("0.06")
+    assert parts_of_it.useful_usd == Decimal("0.18")
+    assert receipt.wasted_usd == Decimal("0.18")
 
 
 def test_a_run_adds_up_its_jobs() -> None:
@@ -85,7 +98,8 @@ def test_a_run_adds_up_its_jobs() -> None:
     assert (receipt.lost_work_s, receipt.interruptions) == (3.5, 1)
     assert list(run_keys(receipt)) == [
         "run", "jobs", "spent_usd", "budget_usd", "lost_work_s", "interruptions", "reserved_usd",
-        "released_usd", "saved_usd", "one_each_usd", "machines", "providers",
+        "released_usd", "saved_usd", "one_each_usd", "machines", "providers", "running_usd",
+        "wasted_usd", "parts", "otherwise",
     ]  # fmt: skip
 
 
@@ -103,7 +117,7 @@ BILL = Bill(SPOT, {"a": micro_usd("0.3"), "b": micro_usd("0.1")}, micro_usd("1.1
 
 
 def test_a_rented_machine_has_its_time_its_price_and_who_paid() -> None:
-    machine = machine_receipt(BILL, 1e6)
+    machine = machine_receipt(BILL, 1e6, lines_of(BILL))
     assert (machine.provider, machine.type, machine.market) == ("cloud", "g5.xlarge", "spot")
     assert (machine.billed_s, machine.spent_usd) == (3600.0, Decimal("0.40"))
     assert machine.on_demand_usd == Decimal("1.20")
@@ -112,10 +126,7 @@ def test_a_rented_machine_has_its_time_its_price_and_who_paid() -> None:
 
 def test_what_was_saved_against_on_demand_is_each_job_s_part() -> None:
     run = Run(id="run-1", opened_at=0.0, user="", folder="/", budget=micro_usd(50))
-    books = Books(
-        spent={"a": micro_usd("0.3"), "b": micro_usd("0.1")}, bills=(BILL,),
-        one_each=micro_usd("0.9"),
-    )  # fmt: skip
+    books = books_with(BILL, one_each=micro_usd("0.9"))
     receipt = run_receipt(run, [a_job("a"), a_job("b"), a_job("c")], 1e6, books)
     assert [job.saved_usd for job in receipt.jobs] == [Decimal("0.60"), Decimal("0.20"), None]
     assert receipt.saved_usd == Decimal("0.80")
@@ -139,16 +150,16 @@ def test_a_short_time_is_billed_as_the_least_and_disk_and_address_stand_beside_t
 def test_jobs_that_had_a_machine_each_have_saved_nothing_by_sharing() -> None:
     run = Run(id="run-1", opened_at=0.0, user="", folder="/", budget=micro_usd(50))
     alone = Bill(SPOT, {"a": micro_usd("0.4")}, micro_usd("1.1"))
-    books = Books(spent={"a": micro_usd("0.4")}, bills=(alone,), one_each=micro_usd("0.9"))
+    books = books_with(alone, one_each=micro_usd("0.9"))
     total = plain_lines(receipt_sheet(run_receipt(run, [a_job("a")], 1e6, books)))[-1]
     assert "for each job" not in total
 
 
 def test_a_machine_that_nobody_knows_the_price_of_on_demand_saves_nobody_knows_what() -> None:
     dear = SPOT.but(taken=an_offer("x", market="spot", cap_usd_h=None))
-    receipt = machine_receipt(Bill(dear, BILL.charges), 1e6)
-    assert receipt.on_demand_usd is None
-    books = Books(bills=(Bill(dear, BILL.charges),))
+    bill = Bill(dear, BILL.charges)
+    assert machine_receipt(bill, 1e6, lines_of(bill)).on_demand_usd is None
+    books = books_with(bill)
     assert job_receipt(a_job("a"), 1e6, books).saved_usd is None
 
 
@@ -218,7 +229,7 @@ def test_a_machine_that_runs_has_paid_for_what_was_brought_so_far() -> None:
         state=RentalState.READY, spent=NOTHING, reserved=micro_usd(9), ended_at=None,
         requested_at=1e6 - 1800,
     )  # fmt: skip
-    machine = machine_receipt(Bill(now), 1e6)
+    machine = machine_receipt(Bill(now), 1e6, so_far(now, a_world(now=1e6)))
     assert (machine.spent_usd, machine.egress_usd) == (Decimal("0.90"), Decimal("0.30"))
     assert machine.on_demand_usd == Decimal("0.90"), "that would have been brought there as well"
     tight = machine_receipt(Bill(now.but(reserved=micro_usd("0.1"))), 1e6)
