@@ -26,8 +26,8 @@ def books_with(*bills: Bill, **fields: Any) -> Books:
     back = [bill for bill in bills if bill.rental.state is RentalState.RETURNED]
     lines = tuple(line for bill in back for line in lines_of(bill))
     by_job = sums(lines, CostQuery(by=("job",)))
-    spent: dict[str | None, int] = {one.key[0]: one.spent for one in by_job}
-    return Books(
-        bills=bills, lines=lines, sums={one.key[0]: one for one in by_job},
-        **{"spent": spent, **fields},
-    )  # fmt: skip
+    of_all: dict[str, Any] = {
+        "spent": {one.key[0]: one.spent for one in by_job},
+        "sums": {one.key[0]: one for one in by_job},
+    }
+    return Books(bills=bills, lines=lines, **{**of_all, **fields})
