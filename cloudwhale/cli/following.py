@@ -84,6 +84,8 @@ class Scene:
     seen: int
     fleet: Fleet
     bringing: Bringing
+    has_closed: bool = False
+    """Of a night: that it has."""
 
 
 def scene(desk: Desk, run: Run, now: Instant) -> Scene:
@@ -101,7 +103,9 @@ def scene(desk: Desk, run: Run, now: Instant) -> Scene:
     for job in jobs.values():
         bringing.ended(job)
     fleet = Fleet(run.id, rentals, also, frozenset(desk.settings.clouds))
-    return Scene(run, jobs, world.version, fleet, bringing)
+    now_is = store.run(run.id) or run
+    closed = now_is.night is not None and now_is.night.closed_at is not None
+    return Scene(run, jobs, world.version, fleet, bringing, closed)
 
 
 @dataclass(slots=True)
@@ -211,6 +215,8 @@ class Follower:
                         yield event
                 elif isinstance(event, e.Noted) and event.subject in self._scene.jobs:
                     self._view.noted(self._scene.jobs[event.subject], event)
+                elif isinstance(event, e.NightClosed) and event.run == self._scene.run.id:
+                    self._scene.has_closed = True
                 else:
                     self._tell_of_machines(event)
                 self._scene.seen = item.seq
@@ -243,7 +249,10 @@ class Follower:
     def _is_over(self) -> bool:
         """Say whether all jobs have ended or are parked, with results here and machines back."""
         scene = self._scene
-        rest = all(job.ended or job.state is JobState.PARKED for job in scene.jobs.values())
+        if scene.run.night is not None:
+            rest = scene.has_closed
+        else:
+            rest = all(job.ended or job.state is JobState.PARKED for job in scene.jobs.values())
         return rest and not scene.fleet.is_waited_for and not scene.bringing.is_busy
 
     def _cancel(self) -> None:

@@ -23,6 +23,7 @@ from cloudwhale.model.units import Instant
 from cloudwhale.reporting.figures import counted
 
 if TYPE_CHECKING:
+    from cloudwhale.cli.nights import Tonight
     from cloudwhale.control.supply import Supply
 
 
@@ -48,13 +49,33 @@ def dry_run(desk: Desk, sheaf: Sheaf) -> Preview:
     return _planned(desk, [sheaf], always=False)
 
 
+def night_run(desk: Desk, found: "Tonight") -> Preview:
+    """Return where the jobs of a night would go when it opens, with the prices of now.
+
+    What is left over of earlier nights is planned as if it began anew.
+    """
+    file = found.sheaf.file
+    specs = (*located_of(desk, found.specs), *(job.spec for job in found.carried))
+    part = Part(specs, file.budget, "the night", found.night)
+    now = max(desk.clock.now(), found.night.opens_at)
+    with Thinking(f"planning {counted(len(specs), 'job')}"):
+        if file.budget is None or not desk.settings.clouds:
+            return preview(desk, [part], now)
+        return preview(desk, [part], now, _supply(desk, desk.clock.now(), [part]))
+
+
 def specs_of(desk: Desk, sheaf: Sheaf) -> Sequence[JobSpec]:
     """Return the jobs of a file; where machines can be rented, with where their data lie."""
-    if not desk.settings.clouds or not any(spec.inputs for spec in sheaf.file.specs):
-        return sheaf.file.specs
+    return located_of(desk, sheaf.file.specs)
+
+
+def located_of(desk: Desk, specs: Sequence[JobSpec]) -> Sequence[JobSpec]:
+    """Return jobs; where machines can be rented, with where their data lie."""
+    if not desk.settings.clouds or not any(spec.inputs for spec in specs):
+        return specs
     from cloudwhale.control.located import located
 
-    return located(sheaf.file.specs)
+    return located(specs)
 
 
 def _planned(desk: Desk, sheaves: Sequence[Sheaf], *, always: bool) -> Preview:

@@ -5,7 +5,9 @@ import getpass
 import os
 import secrets
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cloudwhale.cli.exits import Exit
 from cloudwhale.cli.holders import say_who_works
@@ -19,13 +21,18 @@ from cloudwhale.cli.wishes import Wishes
 from cloudwhale.clock import SystemClock
 from cloudwhale.control.abroad import must_reach
 from cloudwhale.control.desk import Desk
+from cloudwhale.control.nights import digest_of
 from cloudwhale.control.previewed import Preview
 from cloudwhale.control.submission import Origin
 from cloudwhale.control.submission import submit as submit_jobs
+from cloudwhale.model.job import JobSpec
 from cloudwhale.model.run import Run
 from cloudwhale.reporting.figures import counted
 from cloudwhale.spi.errors import NotThere
 from cloudwhale.spi.store import JobQuery
+
+if TYPE_CHECKING:
+    from cloudwhale.cli.nights import Tonight
 
 ID_LENGTH = 6
 ID_BYTES = 4  # 32 bits hold six characters of five bits each
@@ -33,9 +40,23 @@ ID_BYTES = 4  # 32 bits hold six characters of five bits each
 
 def queue(desk: Desk, sheaf: Sheaf) -> Run:
     """Submit a file's jobs as one run; raise SpecError for what the file asks and nobody has."""
+    return _submitted(desk, sheaf, _origin(desk, sheaf), specs_of(desk, sheaf))
+
+
+def queue_night(desk: Desk, found: "Tonight") -> Run:
+    """Submit what is to be done in a night as one run; raise SpecError as `queue` does."""
+    digest = digest_of(found.sheaf.file.digest, found.night)
+    origin = replace(
+        _origin(desk, found.sheaf),
+        files=(str(found.path),), digest=digest, night=found.night, carried=tuple(found.carried),
+    )  # fmt: skip
+    return _submitted(desk, found.sheaf, origin, found.specs)
+
+
+def _origin(desk: Desk, sheaf: Sheaf) -> Origin:
     file, settings = sheaf.file, desk.settings
     needs_key = any(spec.secrets for spec in file.specs)
-    origin = Origin(
+    return Origin(
         at=desk.clock.now(),
         folder=Path.cwd(),
         files=(str(sheaf.path),),
@@ -47,8 +68,11 @@ def queue(desk: Desk, sheaf: Sheaf) -> Run:
         key=desk.key if needs_key else b"",
         leave_out=(settings.home,),
     )
+
+
+def _submitted(desk: Desk, sheaf: Sheaf, origin: Origin, specs: Sequence[JobSpec]) -> Run:
     try:
-        return submit_jobs(desk.store, desk.objects, origin, specs_of(desk, sheaf), new_id)
+        return submit_jobs(desk.store, desk.objects, origin, specs, new_id)
     except NotThere as error:
         raise in_its_place(error, sheaf.path) from error
 

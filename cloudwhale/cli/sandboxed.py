@@ -11,7 +11,7 @@ import typer
 
 from cloudwhale.cli.here import WITHOUT
 
-STARTERS = frozenset({"run", "submit", "plan", "controller"})
+STARTERS = frozenset({"run", "submit", "plan", "controller", "night"})
 """Commands that start it, and so may say what its weather is."""
 
 Sandbox = Annotated[

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from cloudwhale.cli.asking import Goodbye
 from cloudwhale.cli.books import books_of
+from cloudwhale.cli.bringing import RESULTS
 from cloudwhale.cli.exits import Exit, for_jobs
 from cloudwhale.cli.finding import one_run, work_is_left
 from cloudwhale.cli.following import Follower, Outcome, scene
@@ -17,9 +18,9 @@ from cloudwhale.cli.here import receipt_here
 from cloudwhale.cli.interrupts import Interrupts
 from cloudwhale.cli.output import emit, stderr_paper, stdout_paper
 from cloudwhale.cli.plan_money import short
-from cloudwhale.cli.planning import Sheaf, dry_run, read, show_plan
+from cloudwhale.cli.planning import Sheaf, dry_run, night_run, read, show_plan
 from cloudwhale.cli.presence import agrees
-from cloudwhale.cli.queueing import queue
+from cloudwhale.cli.queueing import queue, queue_night
 from cloudwhale.cli.refusing import refuse_impossible
 from cloudwhale.cli.turns import in_turn
 from cloudwhale.cli.view import PlainView, View
@@ -34,6 +35,9 @@ from cloudwhale.model.run import Run
 from cloudwhale.reporting.receipt import run_keys, run_receipt
 from cloudwhale.reporting.tables import receipt_sheet
 from cloudwhale.settings import Settings
+
+if TYPE_CHECKING:
+    from cloudwhale.cli.nights import NightOptions
 
 
 class Watch:
@@ -96,6 +100,10 @@ class Watch:
         old = None if options.new else unfinished(desk, sheaf)
         if old is not None:
             return self._taken_up(old)
+        if sheaf.file.window is not None:
+            self._paper.say(
+                f"These jobs begin at once: `cloudwhale night {options.file}` keeps to its window."
+            )
         made = dry_run(desk, sheaf)
         show_plan(self._paper, made, [sheaf])
         refuse_impossible(made, sheaf)
@@ -103,6 +111,29 @@ class Watch:
             self._paper.say("Nothing was submitted.")
             return None
         return self._queued(sheaf, options)
+
+    def night(self, options: "NightOptions") -> Run | None:
+        """Return the night of a file: one that was begun before, or a new one; None: not agreed."""
+        from cloudwhale.cli import nights
+
+        desk = self._desk
+        found = nights.tonight(desk, options.file, options.wishes, now=options.now)
+        old = nights.again(desk, found)
+        if old is not None:
+            return self._taken_up(old)
+        made = night_run(desk, found)
+        show_plan(self._paper, made, [found.sheaf])
+        self._paper.say(nights.words_of(found.night, nights.budget_words(found)))
+        if not options.yes and not agrees(question(made)):
+            self._paper.say("Nothing was submitted.")
+            return None
+        with in_turn(turn_lock(self._settings), self._paper.say):
+            self._interrupts.begin()
+            found = nights.tonight(desk, options.file, options.wishes, now=options.now)
+            old = nights.again(desk, found)
+            if old is None:
+                return queue_night(desk, found)
+        return self._taken_up(old)
 
     def _queued(self, sheaf: Sheaf, options: RunOptions) -> Run:
         """Queue a file's jobs, unless an equal command did while this one asked its user."""
@@ -161,7 +192,10 @@ class Watch:
 
     def _print_receipt(self, run: Run, jobs: Sequence[Job]) -> None:
         store, now = self._desk.store, self._desk.clock.now()
-        receipt = run_receipt(run, jobs, now, books_of(store, jobs, run.id))
+        if run.night is not None:
+            self._print_report(run)
+            return
+        receipt = run_receipt(run, jobs, now, books_of(store, jobs, run.id, now))
         if self._as_json:
             emit(run_keys(receipt))
             return
@@ -169,6 +203,21 @@ class Watch:
         for job in jobs:
             if job.state is JobState.PARKED and job.reason is not None:
                 self._paper.say(f"{job.id} is parked. What would change it: {job.reason.change}")
+
+    def _print_report(self, run: Run) -> None:
+        """Print the morning report of a night, and write it as a page beside the results."""
+        from cloudwhale.cli import mornings
+        from cloudwhale.cli.nights import page_of
+
+        told = mornings.report_of(self._desk, self._desk.store.run(run.id) or run)
+        page = page_of(run, Path.cwd() / RESULTS)
+        page.parent.mkdir(parents=True, exist_ok=True)
+        mornings.write_page(told, page)
+        if self._as_json:
+            emit(told.model_dump(mode="python"))
+            return
+        mornings.show(self._paper, told)
+        self._paper.say(f"The same as a page: {page}")
 
 
 def question(made: Preview) -> str:

@@ -35,6 +35,7 @@ from cloudwhale.control.trying import Part, Trial
 from cloudwhale.model import plan as p
 from cloudwhale.model.job import Job
 from cloudwhale.model.reason import Code, Reason
+from cloudwhale.model.run import Run
 from cloudwhale.model.units import NOTHING, Instant, MicroUsd
 from cloudwhale.model.world import Account
 from cloudwhale.planning.releases import run_s
@@ -65,8 +66,11 @@ def preview(
 def _trial(desk: desks.Desk, parts: Sequence[Part], now: Instant, supply: Supply) -> Trial:
     world = with_this_host(desk, desk.store.world(now))
     jobs: list[Job] = []
-    accounts = dict(world.accounts)
+    accounts, runs = dict(world.accounts), dict(world.runs)
     for part in parts:
+        runs[part.payer] = Run(
+            id=part.payer, opened_at=now, user="", folder="", budget=part.budget, night=part.night
+        )
         jobs += _as_jobs(part, len(jobs), now)
         accounts[part.payer] = Account(
             payer=part.payer, limit=part.budget, soft=desk.settings.budget_soft_share
@@ -75,6 +79,7 @@ def _trial(desk: desks.Desk, parts: Sequence[Part], now: Instant, supply: Supply
         world,
         jobs={**world.jobs, **{job.id: job for job in jobs}},
         accounts=accounts,
+        runs=runs,
         offers=supply.offers,
         seed=desk.settings.seed,
     )

@@ -11,6 +11,7 @@ from cloudwhale.mailbox.box import workdir_key
 from cloudwhale.mailbox.objects import Objects, Unreadable
 from cloudwhale.model.event import RunOpened, Submitted
 from cloudwhale.model.job import Job, JobSpec
+from cloudwhale.model.night import Night
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import Instant, MicroUsd
 from cloudwhale.spi.errors import IllegalTransition, NotThere, SpecError, StoreUnusable
@@ -40,6 +41,10 @@ class Origin:
     """What they are sealed with until a machine is known."""
     leave_out: tuple[Path, ...] = ()
     """Folders that are never packed, such as our own state."""
+    night: Night | None = None
+    """Its hours, where it is one."""
+    carried: tuple[Job, ...] = ()
+    """What earlier nights have left over for it, as it is; the night names the same."""
 
 
 def submit(
@@ -55,13 +60,14 @@ def submit(
     a secret that is not set and a name in `after` that no job has, SpecError for a working
     directory that cannot be packed, StoreUnusable when the store or the mailbox fails.
     """
-    if not specs:
+    if not specs and not origin.carried:
         raise SpecError("there is no job to submit", "Add one to the job file.")
     names = dict.fromkeys(name for spec in specs for name in spec.secrets)
     secrets = collected(names, origin.environment)
     run, jobs = _drawn(store, origin, specs, ids)
     keys = _sent(objects, specs, origin.leave_out)
-    sealed = {name: seal(origin.key, value) for name, value in secrets.items()}
+    sealed = _kept_secrets(store, origin.carried)
+    sealed |= {name: seal(origin.key, value) for name, value in secrets.items()}
     for _ in range(REDRAWS):
         try:
             _append(store, run, _with_workdirs(jobs, keys), sealed)
@@ -73,6 +79,12 @@ def submit(
             return run
     _append(store, run, _with_workdirs(jobs, keys), sealed)
     return run
+
+
+def _kept_secrets(store: Store, carried: Sequence[Job]) -> dict[str, bytes]:
+    """Return the secrets of jobs that another run has sealed before, as they are."""
+    runs = dict.fromkeys(job.run for job in carried if job.spec.secrets)
+    return {name: value for run in runs for name, value in store.sealed(run).items()}
 
 
 def _append(store: Store, run: Run, jobs: Iterable[Job], sealed: Mapping[str, bytes]) -> None:
@@ -99,16 +111,25 @@ def _drawn(
         digest=origin.digest,
         budget=origin.budget,
         soft_share=origin.soft_share,
+        night=origin.night,
     )
-    return run, _jobs(store, run, specs, ids)
+    return run, _jobs(store, run, specs, ids, origin.carried)
 
 
 FILE_ORDER_S = 1e-6  # jobs of one file queue in its order; a float of today still tells them apart
 
 
-def _jobs(store: Store, run: Run, specs: Sequence[JobSpec], ids: Callable[[], str]) -> list[Job]:
+def _jobs(
+    store: Store,
+    run: Run,
+    specs: Sequence[JobSpec],
+    ids: Callable[[], str],
+    carried: Sequence[Job] = (),
+) -> list[Job]:
     given: set[str] = set()
     members: dict[str, list[str]] = {}
+    for job in carried:
+        members.setdefault(job.spec.name, []).append(job.id)
     numbered: list[tuple[str, JobSpec]] = []
     for spec in specs:
         job_id = _new_id(spec.name, ids, given)

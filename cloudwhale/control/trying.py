@@ -6,6 +6,7 @@ from functools import cached_property
 
 from cloudwhale.model import plan as p
 from cloudwhale.model.job import Job, JobSpec
+from cloudwhale.model.night import Night
 from cloudwhale.model.units import MicroUsd
 from cloudwhale.model.world import World
 from cloudwhale.planning.durations import Durations
@@ -25,6 +26,8 @@ class Part:
     """None: nothing is rented for them."""
     payer: str = "this run"
     """What the payer is called in sentences."""
+    night: Night | None = None
+    """Its hours, where it is one."""
 
 
 @dataclass(frozen=True)

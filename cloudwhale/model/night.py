@@ -14,6 +14,26 @@ Unfinished = Literal["park", "carry-over", "continue"]
 """
 
 
+DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+
+
+class Window(Value):
+    """The hours of a night as its file says them; which moments they are, a calendar says."""
+
+    opens_min: int
+    """Minutes after midnight by the clock on the wall."""
+    closes_min: int
+    """The same; not after `opens_min`: on the next day."""
+    zone: str | None = None
+    """IANA name; None: whatever the settings say."""
+    days: tuple[str, ...] = ()
+    """On which it opens by itself, of `DAYS`; empty: on all."""
+    unfinished: Unfinished = "park"
+    line: int | None = None
+    """Where in its file it stands."""
+    column: int | None = None
+
+
 class Night(Value):
     """What makes a run a night."""
 

@@ -71,6 +71,10 @@ class Code(StrEnum):
     OVER_BUDGET = "over-budget"
     SOFT_LINE = "soft-line"
     WOULD_STRAND_STARTED_WORK = "would-strand-started-work"
+    WORTH = "worth-less"  # others of its night are worth more a dollar
+    # nights
+    NIGHT = "night"  # outside of its night's hours
+    LEFT_OVER = "left-over"  # its night has closed, and it is not done
     # rented machines
     QUOTA = "quota"  # the provider lets us have no more of these machines
     TOO_LATE = "too-late"  # nothing that can be rented would be done by its deadline

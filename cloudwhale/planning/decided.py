@@ -35,6 +35,8 @@ def _events(step: p.Step, at: Instant) -> Iterator[e.Event]:
             return
         case p.Rent() | p.Join() | p.Receive() | p.Renew() | p.Return() | p.Settle():
             yield from _of_rental(step, at)
+        case p.CloseNight():
+            yield e.NightClosed(at=at, run=step.run, unfinished=step.unfinished)
         case _:
             yield _plain(step, at)
 

@@ -15,7 +15,7 @@ from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.rental import Rental, RentalState
 from cloudwhale.model.units import NOTHING, Instant, MicroUsd, Seconds, usd
 from cloudwhale.model.world import World
-from cloudwhale.planning import ledger, projects
+from cloudwhale.planning import ledger, nights, projects
 from cloudwhale.planning.company import may_share
 from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.fit import fit
@@ -70,6 +70,7 @@ def joins(
             continue
         there, runs_s = best[2], best[3]
         ends_at = late_until(world.now, runs_s, landing_s([job]))
+        ends_at = min(ends_at, nights.ends_at(world, job.run))
         beside = _set_aside(job, there, runs_s, world)
         keep = NOTHING
         if there.offer.market == "spot" and job.id not in stock.promised:
@@ -114,6 +115,8 @@ def _costs(
         models = {device.id: device.model for device in there.offer.facts.devices}
         model = models.get(place.devices[0]) if place.devices else None
         runs_s = run_s(job, model, 0, durations)
+        if runs_s > nights.horizon_s(world, job.run, landing_s([job])):
+            continue
         if is_fixed(there.rental) and _longer_s(job, there, runs_s, world) > 0:
             continue
         cost = ledger.cost(there.offer.usd_h or NOTHING, max(0.0, runs_s - there.still_s))

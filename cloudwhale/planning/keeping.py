@@ -10,7 +10,7 @@ from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.rental import COMES_OR_IS, Renewal, Rental, RentalState
 from cloudwhale.model.units import Instant, MicroUsd, Seconds
 from cloudwhale.model.world import World
-from cloudwhale.planning import booting, gang_machines, projects
+from cloudwhale.planning import booting, gang_machines, nights, projects
 from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.fit import fit
 from cloudwhale.planning.gang_keeping import gangs_placed, once_each
@@ -129,8 +129,8 @@ class _Keeping:
     # -- who is on the way -------------------------------------------------------------------
 
     def _expected(self) -> list[Job]:
-        rental = self.rental
-        if rental.ended_at is not None or rental.state not in COMES_OR_IS:
+        rental, is_over = self.rental, nights.is_over(self.world, self.rental.payer)
+        if is_over or rental.ended_at is not None or rental.state not in COMES_OR_IS:
             return []
         if not gang_machines.is_whole(self.world, rental):
             return []  # nobody starts on a part of a gang's machines

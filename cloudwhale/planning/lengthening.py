@@ -10,7 +10,7 @@ from cloudwhale.model.rental import Lease, Renewal, Rental
 from cloudwhale.model.terms import WATCHED_S
 from cloudwhale.model.units import NOTHING, MicroUsd, Seconds, usd
 from cloudwhale.model.world import World
-from cloudwhale.planning import ledger, projects
+from cloudwhale.planning import ledger, nights, projects
 from cloudwhale.planning.leasing import (
     admitted,
     bounded,
@@ -44,7 +44,8 @@ def longest(
     if affords_s >= SHORTEST_S or keeps_promise:
         leases.append(_longer(rental.lease, affords_s, world))
     before = worst_cost(offer, rental.reserved_at, rental.lease.stop_at)
-    for lease in leases:
+    ends_at = nights.ends_at(world, rental.payer)
+    for lease in (nights.capped(one, ends_at) for one in leases):
         after = worst_cost(offer, rental.reserved_at, lease.stop_at)
         if before is None or after is None or after <= before:
             continue

@@ -9,7 +9,7 @@ from cloudwhale.model.job import Job, JobState
 from cloudwhale.model.plan import Decision, Plan
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.world import World
-from cloudwhale.planning import cycles, hopping, projects, switching
+from cloudwhale.planning import cycles, hopping, nights, projects, switching
 from cloudwhale.planning.deadlines import missed
 from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.giving import Matched, matched
@@ -49,7 +49,7 @@ def plan(world: World, policies: Policies) -> Plan:
 def _plan(world: World, policies: Policies, lost: Mapping[str, Reason]) -> Plan:
     """Return the plan; `lost`: who is due to switch to on-demand and cannot be rented for."""
     seen = differences(world, policies.rules.patience)
-    queue = waiting(world)
+    queue = nights.held(waiting(world), world)
     durations = Durations(world.durations)
     switches = _switches(world, policies, durations).without(lost)
     with_less = switching.with_less(world, switches)
@@ -81,6 +81,7 @@ def _plan(world: World, policies: Policies, lost: Mapping[str, Reason]) -> Plan:
     if supplied.nobody_waits:
         home = brought_home(Homing(world, durations, policies.rules), steps)
         steps = steps if home is None else (*steps, home)
+    steps = (*steps, *nights.closings(world, queue, steps))
     return Plan.model_construct(
         version=world.version,
         steps=tuple(_paced(step, world) if isinstance(step, p.Place) else step for step in steps),
@@ -89,6 +90,7 @@ def _plan(world: World, policies: Policies, lost: Mapping[str, Reason]) -> Plan:
         look_again_at=earliest(
             seen.look_again_at, queue.look_again_at, found.look_again_at, kept.look_again_at,
             switches.look_again_at, hops.look_again_at, move_at, late_at,
+            nights.look_again_at(world),
         ),
     )  # fmt: skip
 

@@ -39,6 +39,8 @@ class Purse:
 
     left_usd: float | None = None
     """None: no bound."""
+    horizon_s: Seconds = math.inf
+    """No machine is planned for longer, as a night ends."""
     rented: Mapping[str, float] = field(default_factory=dict[str, float])
     """What was taken of each quota group in this round already."""
 
@@ -64,7 +66,7 @@ def problem_of(
         extra_usd=extra_usd,
         done_by_s=tuple(_done_by_s(job, now) for job in jobs),
         start_by_s=tuple(_start_by_s(job, stock, now) for job in jobs),
-        horizon_s=LONGEST_LEASE_S,
+        horizon_s=min(LONGEST_LEASE_S, purse.horizon_s),
         budget_usd=purse.left_usd,
         quotas=_quotas(stock, purse),
         terms=terms_of(jobs),

@@ -9,7 +9,7 @@ from cloudwhale.model.offer import Offer
 from cloudwhale.model.reason import Code, Reason, Refusal
 from cloudwhale.model.units import NOTHING, MicroUsd, usd
 from cloudwhale.model.world import Account, World
-from cloudwhale.planning import projects
+from cloudwhale.planning import nights, projects
 from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.fit import fit
 from cloudwhale.planning.inventory import Free, free_capacity
@@ -17,6 +17,7 @@ from cloudwhale.planning.leasing import (
     admitted,
     bounded,
     held_for,
+    landing_s,
     pledges,
     tail,
     worst_case,
@@ -25,6 +26,7 @@ from cloudwhale.planning.needs import spec_of
 from cloudwhale.planning.payers import account_name, month_of, payers_of, project_and_month
 from cloudwhale.planning.started import Started
 from cloudwhale.planning.stock import Option, Stock
+from cloudwhale.planning.too_late import by_morning
 from cloudwhale.spi.waiting import Quote
 
 
@@ -130,16 +132,19 @@ def quotes(
     """
     till = Till(world, durations, stock.keeps, stock.promised, started)
     found: dict[str, Quote] = {}
+    barred = nights.barred(world)
     stock.look_at(jobs)
     waking = _waking(world)
     for job in jobs:
         account = world.accounts.get(job.run)
-        if account is None or account.limit is None:
+        if account is None or account.limit is None or job.id in barred:
             continue
+        horizon_s = nights.horizon_s(world, job.run, landing_s([job]))
         if any(isinstance(fit(spec_of(job), free), Placement) for free in waking):
             continue
         for option in stock.options(job):
-            if till.refusal(job, option, account) is None:
+            is_in_time = option.offer.boot_s + option.runs_s <= horizon_s
+            if is_in_time and till.refusal(job, option, account) is None:
                 found[job.id] = _quote(option)
                 break
     return found
@@ -171,9 +176,14 @@ def unaffordable(
     """
     till = Till(world, durations, stock.keeps, stock.promised, started)
     found: dict[str, Reason] = {}
+    barred = nights.barred(world)
     for job in jobs:
         option = next(stock.options(job), None)
         if option is None:
+            continue
+        at_night = barred.get(job.id) or by_morning(world, stock, job)
+        if at_night is not None:
+            found[job.id] = at_night
             continue
         no = till.refusal(job, option, world.accounts.get(job.run))
         if no is not None:

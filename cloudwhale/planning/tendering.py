@@ -17,7 +17,7 @@ from cloudwhale.model.units import (
     usd,
 )
 from cloudwhale.model.world import Account, World
-from cloudwhale.planning import ledger, projects
+from cloudwhale.planning import ledger, nights, projects
 from cloudwhale.planning.company import companies
 from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.enough import needed_usd
@@ -39,8 +39,9 @@ from cloudwhale.planning.leasing import (
 from cloudwhale.planning.payers import account_in, payers_of
 from cloudwhale.planning.problems import Purse, problem_of
 from cloudwhale.planning.renting import Till, told
-from cloudwhale.planning.stock import LONGEST_LEASE_S, Stock
+from cloudwhale.planning.stock import Stock
 from cloudwhale.planning.tenders import micro, tender
+from cloudwhale.planning.too_late import too_late
 from cloudwhale.spi.renting import Choice, Rent, RentalProblem
 
 RAISE = "raise the budget of the run"
@@ -77,7 +78,9 @@ def rentals(
     if not leaving or rent is None:
         return Rented()
     made = _Tendering(world, rent, durations, stock)
-    for jobs in _by_payer([job for job, _ in leaving], world, stock):
+    made.refused = dict(nights.barred(world))
+    may = [job for job, _ in leaving if job.id not in made.refused]
+    for jobs in _by_payer(may, world, stock):
         made.ask_for(jobs)
     return Rented(tuple(made.steps), made.refused, tuple(made.tenders))
 
@@ -162,7 +165,8 @@ class _Tendering:
         for taken in (step.rental.taken for step in self.steps):
             if taken is not None:
                 rented[taken.quota] = rented.get(taken.quota, 0.0) + taken.quota_units
-        return Purse(self._left_usd(jobs), rented)
+        horizon_s = nights.horizon_s(self.world, jobs[0].run, landing_s(jobs))
+        return Purse(self._left_usd(jobs), horizon_s, rented)
 
     def _left_usd(self, jobs: Sequence[Job]) -> float:
         """Return what the payer may set aside so that all started work can still be finished."""
@@ -303,7 +307,9 @@ class _Tendering:
         self, offer: Offer, mine: Sequence[Job], used_s: Seconds, name: str
     ) -> Rental | None:
         landing = landing_s(mine)
+        ends_at = nights.ends_at(self.world, mine[0].run)
         lease = lease_until(1, self.world.now, used_s, landing, longer_for(offer))
+        lease = nights.capped(lease, ends_at)
         worst = worst_cost(offer, self.world.now, lease.stop_at)
         if worst is None:
             return None
@@ -323,7 +329,7 @@ class _Tendering:
             jobs={job.id: job.spec.project for job in mine},
             moves=tuple(job.id for job in mine if jobs[job.id].state in RUNS),
             reserved_at=self.world.now,
-            late_until=late_until(self.world.now, used_s, landing),
+            late_until=min(late_until(self.world.now, used_s, landing), ends_at),
         )
 
     def _say_enough(self, problem: RentalProblem, account: Account | None) -> None:
@@ -347,7 +353,7 @@ class _Tendering:
         option = next(self.stock.options(job), None)
         offer = "nothing" if option is None else option.offer.id
         if why == "late":
-            return self._too_late(job)
+            return too_late(self.world, self.stock, job)
         if why == "quota" and (most := most_at_once(self.world, self.stock, job)) < job.spec.nodes:
             says = (
                 f"is a gang of {job.spec.nodes} machines, and of none that suits it more than "
@@ -373,25 +379,3 @@ class _Tendering:
     def _run_left_usd(self, job: Job) -> float:
         world = self.till.given_back([job], self.accounts)
         return self._left(job.run, world, [job]) / MICRO_PER_USD if job.run in world.accounts else 0
-
-    def _too_late(self, job: Job) -> Reason:
-        options = self.stock.options(job)
-        soonest = min(
-            options, key=lambda one: (one.offer.boot_s + one.runs_s, one.cost), default=None
-        )
-        if soonest is None:
-            return Reason(code=Code.TOO_LATE, says="nothing that can be rented suits it")
-        done_s = soonest.offer.boot_s + soonest.runs_s
-        deadline = job.spec.deadline
-        if deadline is None or done_s > LONGEST_LEASE_S:
-            says = (
-                f"would run for {done_s:.0f} s on the fastest that can be rented, "
-                f"{soonest.offer.id}; no machine is rented for more than {LONGEST_LEASE_S:.0f} s"
-            )
-            return Reason(code=Code.TOO_LATE, says=says, change="make it shorter")
-        late_s = self.world.now + done_s - deadline
-        says = (
-            f"nothing that can be rented would be done by its deadline; the soonest, "
-            f"{soonest.offer.id}, is {late_s:.0f} s late"
-        )
-        return Reason(code=Code.TOO_LATE, says=says, change=f"a deadline {late_s:.0f} s later")

@@ -159,7 +159,9 @@ jobs:
     file = read(tmp_path, text)
     assert (file.budget, file.deadline) == (20_000_000, 1_796_112_000.0)
     assert [spec.deadline for spec in file.specs] == [file.deadline, 1_796_025_600.0]
-    assert any("`window`" in sentence for sentence in file.later)
+    assert file.window is not None
+    assert (file.window.opens_min, file.window.closes_min) == (22 * 60, 8 * 60)
+    assert (file.window.unfinished, file.window.line, file.window.column) == ("park", 1, 9)
 
 
 def test_budgets_of_all_jobs_add_up_and_one_that_is_missing_leaves_none(tmp_path: Path) -> None:

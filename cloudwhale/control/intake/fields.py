@@ -38,7 +38,9 @@ _HOMES = {
     **dict.fromkeys(("every", "signal", "grace", "keep", "path"), "checkpoint"),
     **dict.fromkeys(("backoff", "max", "on"), "retry"),
     **dict.fromkeys(("labels", "not"), "where"),
-    **dict.fromkeys(("window", "unfinished", "defaults"), "a file with `jobs: [...]`"),
+    **dict.fromkeys(
+        ("window", "zone", "days", "unfinished", "defaults"), "a file with `jobs: [...]`"
+    ),
     "webhook": "notify",
 }
 """Where a key belongs that is often written elsewhere."""

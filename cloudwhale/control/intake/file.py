@@ -16,6 +16,7 @@ from cloudwhale.control.intake.source import body_of, from_json, text_of
 from cloudwhale.control.intake.tree import Items, Node, Section, parse
 from cloudwhale.control.intake.unfit import Unfit
 from cloudwhale.model.job import JobSpec
+from cloudwhale.model.night import Unfinished, Window
 from cloudwhale.model.units import Instant, MicroUsd
 from cloudwhale.model.value import Value
 
@@ -38,17 +39,38 @@ class JobFile(Value):
     """Bound on the run: the smaller of the file's and the override."""
     deadline: Instant | None = None
     """Of the file as a whole; its jobs carry it too."""
+    window: Window | None = None
+    """The hours of a night; None: its jobs run at any time."""
     digest: str
     """SHA-256 of the file's bytes and the overrides."""
 
 
-class Night(Value):
+class _Together(Value):
     """What a file of several jobs may say of all of them together."""
 
-    window: str | None = None
+    window: dict[str, int] | None = None
+    zone: str | None = None
+    days: tuple[str, ...] | None = None
     budget: MicroUsd | None = None
     deadline: Instant | None = None
-    unfinished: str | None = None
+    unfinished: Unfinished | None = None
+
+    def as_window(self, root: Section) -> Window | None:
+        """Return the hours of a night; raise Unfit for what has no meaning without."""
+        rest = {key: getattr(self, key) for key in _OF_NIGHTS}
+        said = {key: value for key, value in rest.items() if value is not None}
+        if self.window is not None:
+            return Window.model_validate({**self.window, **said})
+        for key in said:
+            raise Unfit(
+                "it says how a night is, and the file has no `window`",
+                "Add `window: 22:00..08:00`, or remove it.",
+                root.entries[key].key,
+            ).under(key)
+        return None
+
+
+_OF_NIGHTS = ("zone", "days", "unfinished")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +78,9 @@ class _Whole:
     """What the tree of a file means, before the command line has its say of it."""
 
     specs: tuple[JobSpec, ...]
-    keys: tuple[str, ...] = ()
     budget: MicroUsd | None = None
     deadline: Instant | None = None
+    window: Window | None = None
 
 
 def read_jobs(path: Path, *, now: Instant, overrides: Overrides | None = None) -> JobFile:
@@ -75,10 +97,11 @@ def read_jobs(path: Path, *, now: Instant, overrides: Overrides | None = None) -
     bounds = [amount for amount in (whole.budget, overrides.budget) if amount is not None]
     return JobFile(
         specs=whole.specs,
-        later=later(whole.specs, whole.keys),
+        later=later(whole.specs),
         notes=tuple(reading.notes),
         budget=min(bounds, default=None),
         deadline=overrides.deadline if overrides.deadline is not None else whole.deadline,
+        window=whole.window,
         digest=_digest(body, overrides),
     )
 
@@ -109,7 +132,8 @@ def _several(root: Section, reading: Reading, overrides: Overrides) -> _Whole:
     defaults, listed = _defaults(root), root.entries["jobs"].value
     if not isinstance(listed, Items) or not listed.items:
         raise Unfit("a list of jobs is wanted here", "Write `jobs: [{name: ...}, ...]`.", listed)
-    night = _night(root, reading)
+    night = _together(root, reading)
+    window = night.as_window(root)
     jobs: list[tuple[Section, tuple[JobSpec, ...]]] = []
     count = 0
     for item in listed.items:
@@ -124,13 +148,13 @@ def _several(root: Section, reading: Reading, overrides: Overrides) -> _Whole:
     if night.deadline is not None and overrides.deadline is None:
         specs = tuple(_until(night.deadline, spec) for spec in specs)
     budget = night.budget or _sum([members[0].budget for _, members in jobs])
-    return _Whole(specs, tuple(root.entries), budget, night.deadline)
+    return _Whole(specs, budget, night.deadline, window)
 
 
-def _night(root: Section, reading: Reading) -> Night:
+def _together(root: Section, reading: Reading) -> _Together:
     """Return what the file says of all its jobs together."""
     said = {name: entry for name, entry in root.entries.items() if name not in _LISTS}
-    return Night.model_validate(read(Section(root.line, root.column, said), NIGHT, reading))
+    return _Together.model_validate(read(Section(root.line, root.column, said), NIGHT, reading))
 
 
 def _defaults(root: Section) -> Section:

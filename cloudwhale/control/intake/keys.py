@@ -16,7 +16,7 @@ from cloudwhale.control.intake.fields import (
     read,
 )
 from cloudwhale.control.intake.gpu import gpu, one_model, speeds
-from cloudwhale.control.intake.moments import deadline, window
+from cloudwhale.control.intake.moments import deadline, window, zone
 from cloudwhale.control.intake.tree import Items, Node, Scalar
 from cloudwhale.control.intake.unfit import Unfit, shown
 from cloudwhale.control.intake.units import (
@@ -42,6 +42,7 @@ from cloudwhale.model.job import (
     RetryRule,
     WhereRule,
 )
+from cloudwhale.model.night import DAYS
 
 # Signals that a process can catch, so that it can save before it ends.
 SIGNALS = ("SIGTERM", "SIGINT", "SIGUSR1", "SIGUSR2", "SIGHUP", "SIGQUIT")
@@ -163,7 +164,9 @@ JOB: Table = {
 """One job; the fields are those of `JobSpec`, and `axes` is what it is multiplied by."""
 
 NIGHT: Table = {
-    "window": into("window", one(window)),
+    "window": into("window", window),
+    "zone": into("zone", one(zone)),
+    "days": into("days", many(words.choice(DAYS))),
     "budget": into("budget", one(money)),
     "deadline": into("deadline", deadline),
     "unfinished": into("unfinished", one(words.choice(("park", "carry-over", "continue")))),

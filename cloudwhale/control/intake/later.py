@@ -1,6 +1,6 @@
 """Keys that are read and checked, and whose effect comes with a later part."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from cloudwhale.model.job import JobSpec, NotifyRule
 
@@ -8,13 +8,10 @@ _LATER: tuple[tuple[str, Callable[[JobSpec], object], str], ...] = (
     ("notify", lambda spec: spec.notify != NotifyRule(), "telling people"),
 )
 
-_LATER_OF_NIGHTS = {"window": "nightly bursts", "unfinished": "nightly bursts"}
 
-
-def later(specs: Sequence[JobSpec], file_keys: Iterable[str]) -> tuple[str, ...]:
+def later(specs: Sequence[JobSpec]) -> tuple[str, ...]:
     """Return a sentence for each key in use that does nothing yet."""
-    keys = {key: _LATER_OF_NIGHTS[key] for key in file_keys if key in _LATER_OF_NIGHTS}
-    keys |= {key: what for key, says, what in _LATER if any(says(spec) for spec in specs)}
+    keys = {key: what for key, says, what in _LATER if any(says(spec) for spec in specs)}
     return tuple(
         f"`{key}` was read and checked; its effect, {what}, comes with a later part."
         for key, what in keys.items()

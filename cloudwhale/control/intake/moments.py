@@ -2,6 +2,7 @@
 
 import re
 from datetime import datetime
+from zoneinfo import ZoneInfo
 
 from cloudwhale.control.intake.fields import Reading, one
 from cloudwhale.control.intake.tree import Node, Scalar
@@ -51,9 +52,29 @@ def moment(text: str) -> tuple[Instant, str]:
     return at, f"{text} has no offset and is read in this host's zone: {said}."
 
 
-def window(text: str) -> str:
-    """Return the hours of a night, in local time: `22:00..08:00`."""
+def window(node: Node, reading: Reading) -> dict[str, object]:
+    """Return the hours of a night, in local time: `22:00..08:00`; an end before noon may be of the
+    next day."""
+    opens, closes = one(_hours)(node, reading)
+    return {"opens_min": opens, "closes_min": closes, "line": node.line, "column": node.column}
+
+
+def _hours(text: str) -> tuple[int, int]:
     found = _WINDOW.fullmatch(text)
-    if found is None or found.group(1, 2) == found.group(3, 4):
+    if found is None:
         raise Unfit(f"{shown(text)} is not a window of hours", "Write it like 22:00..08:00.")
-    return text
+    opens, closes = (60 * int(found[at]) + int(found[at + 1]) for at in (1, 3))
+    if opens == closes:
+        raise Unfit(f"{shown(text)} ends when it begins", "Write two times, like 22:00..08:00.")
+    return opens, closes
+
+
+def zone(text: str) -> str:
+    """Return the name of a time zone that this host knows."""
+    try:
+        return ZoneInfo(text).key
+    except (KeyError, ValueError, OSError) as error:
+        raise Unfit(
+            f"{shown(text)} is not a time zone that is known here",
+            "Write its IANA name, like Europe/Berlin or UTC.",
+        ) from error

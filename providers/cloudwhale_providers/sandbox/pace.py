@@ -1,6 +1,8 @@
 """How fast time goes in a sandbox, and from when on: a clock over the real one."""
 
 from dataclasses import dataclass
+from datetime import UTC, datetime, time, timedelta
+from zoneinfo import ZoneInfo
 
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.spi.clock import Clock
@@ -49,6 +51,26 @@ class PacedClock:
         return for_s / self.pace.speed
 
 
-def pace_from(begin: Instant, speed: float, last: Instant) -> Pace:
+@dataclass(frozen=True, slots=True)
+class TimeOfDay:
+    """What the clock on a wall shows when a box begins."""
+
+    minutes: int
+    """After midnight."""
+    zone: str = ""
+    """IANA name; empty: this host's."""
+
+    def after(self, at: Instant) -> Instant:
+        """Return when it is that time next."""
+        zone = ZoneInfo(self.zone) if self.zone else None
+        there = datetime.fromtimestamp(at, UTC).astimezone(zone)
+        wanted = time(self.minutes // 60, self.minutes % 60)
+        days = (there.date() + timedelta(days=ahead) for ahead in range(3))
+        times = (datetime.combine(day, wanted, zone).timestamp() for day in days)
+        return next(found for found in times if found >= at)
+
+
+def pace_from(begin: Instant, speed: float, last: Instant, begins: TimeOfDay | None = None) -> Pace:
     """Return the pace of a box that begins now; time there never goes back behind its `last`."""
-    return Pace(begin, speed, max(begin, last))
+    start = max(begin, last)
+    return Pace(begin, speed, start if begins is None else begins.after(start))

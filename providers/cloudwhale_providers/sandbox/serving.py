@@ -71,7 +71,7 @@ class Serving:
         clock, choice = ways
         self._folder, self._script, self._outside = folder, script, clock
         last = record.last_of(folder)
-        pace = pace_from(clock.now(), script.speed, last.at)
+        pace = pace_from(clock.now(), script.speed, last.at, script.begins)
         self._clock = PacedClock(clock, pace)
         self._ending = threading.Event()
         self._heard: deque[tuple[str, Instance]] = deque()

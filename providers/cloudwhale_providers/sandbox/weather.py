@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from cloudwhale.model.units import Seconds
 from cloudwhale.spi.errors import SpecError
@@ -26,6 +27,7 @@ from cloudwhale_providers.sandbox.endpoint.weather_values import (
     Weather,
 )
 from cloudwhale_providers.sandbox.names import AWS, GCP
+from cloudwhale_providers.sandbox.pace import TimeOfDay
 from cloudwhale_providers.sandbox.script import Spot, root
 from cloudwhale_providers.sandbox.weather_parts import SPAN, WHICH, nth, seconds, span, which
 from cloudwhale_providers.sandbox.weather_stores import outage, pace
@@ -36,6 +38,7 @@ MOST_BYTES = 1 << 20
 MAINTENANCE = ("instance-stop", "instance-retirement")
 """Scheduled events that end a machine here; one that is rebooted would not run its agent again."""
 RUNNING = "running"
+TIME_OF_DAY = re.compile(r"([01]\d|2[0-3]):([0-5]\d)", re.ASCII)
 CLOUDS = (AWS, GCP)
 METRIC = re.compile(r"(?:[a-z]+-[a-z]+[0-9]+/)?[A-Z][A-Z0-9_]+")
 """A quota of Compute Engine, of one region or of all: `us-east4/NVIDIA_L4_GPUS`."""
@@ -53,6 +56,8 @@ class Script:
     """What a file says; without one it is fine weather in real time."""
 
     speed: float = 1.0
+    begins: TimeOfDay | None = None
+    """What time of day it is there when it starts; None: what it is outside."""
     clouds: tuple[str, ...] = (AWS,)
     """Which clouds there are; the first one's store is the main one."""
     owned: bool = True
@@ -87,6 +92,18 @@ def read(path: Path) -> Script:
 def _speed(script: Script, spot: Spot) -> Script:
     wanted = f"a number from 1 to {FASTEST:g}, like 60: so many seconds in one"
     return replace(script, speed=spot.number(1.0, FASTEST, wanted))
+
+
+def _begins(script: Script, spot: Spot) -> Script:
+    clock, _, zone = spot.text.partition(" ")
+    found = TIME_OF_DAY.fullmatch(clock)
+    try:
+        name = ZoneInfo(zone.strip()).key if zone.strip() else ""
+    except (KeyError, ValueError, OSError):
+        found = None
+    if found is None:
+        raise spot.wrong("is no time of day", "Write one, 21:55 or 21:55 Europe/Berlin.")
+    return replace(script, begins=TimeOfDay(60 * int(found[1]) + int(found[2]), name))
 
 
 def _clouds(script: Script, spot: Spot) -> Script:
@@ -320,7 +337,8 @@ def _seed(script: Script, spot: Spot) -> Script:
 
 
 _KEYS: Mapping[str, Callable[[Script, Spot], Script]] = {
-    "clouds": _clouds, "speed": _speed, "owned": _owned, "boot": _boot, "hang": _hang,
+    "clouds": _clouds, "speed": _speed, "begins": _begins, "owned": _owned,
+    "boot": _boot, "hang": _hang,
     "capacity": _capacity, "refuse": _refuse, "interrupt": _interrupt, "maintenance": _maintenance,
     "fail": _fail, "price": _price, "s3": _s3, "gs": _gs, "outage": _outage,
     "throttle": _throttle, "faults": _faults, "metadata": _metadata, "clock": _clock,
