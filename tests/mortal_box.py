@@ -5,17 +5,18 @@ Starting a cloud takes seconds of a core, and so does loading a controller: both
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from shell import LIMIT_S, Shell, until
+from shell import Shell, end_all_of, until
 
 from cloudwhale.clock import SystemClock
 from cloudwhale.control.store import open_store, sqlite_url
@@ -28,9 +29,12 @@ from cloudwhale.spi.store import JobQuery
 from cloudwhale_providers.sandbox import Sandbox, record
 from cloudwhale_providers.sandbox.box import reached
 from cloudwhale_providers.sandbox.names import REGIONS
-from cloudwhale_providers.sandbox.processes import of_folder
+from cloudwhale_providers.sandbox.processes import killed, of_folder
 
+ENDS_WITHIN_S = 240.0
+"""How long anything may run here: several times of what it takes where many share a core."""
 PROGRAM = Path(__file__).parent / "e2e" / "mortal_cloud.py"
+CLOUD = PROGRAM.with_name("patient_box.py")
 INSTALLATION, NODE = "cloudwhale:installation", "cloudwhale:node"
 Thing = tuple[str, str, str]
 """What it is, its id, and the installation that it belongs to."""
@@ -79,7 +83,7 @@ class Home:
     def started(self, *words: str, point: Point = NOWHERE) -> Iterator["Running"]:
         """Run cloudwhale there; it may die at a point."""
         with socket.socket(socket.AF_UNIX) as line:
-            line.settimeout(LIMIT_S)
+            line.settimeout(ENDS_WITHIN_S)
             line.connect(str(self.door))
             errand = {
                 "words": [*words, "--sandbox"], "folder": str(self.folder),
@@ -173,6 +177,8 @@ class MortalBox:
 
     folder: Path
     weather: str
+    attempt_lease_s: float = 600.0
+    """After how long without their store its machines stop their jobs."""
     _homes: list[Home] = field(default_factory=list[Home])
     _seen: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
     """Installation and node of each machine that was ever seen, by id."""
@@ -181,28 +187,39 @@ class MortalBox:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._shell = Shell(self.folder)
         script = self._shell.write("weather.yaml", self.weather)
-        self._shell.start("sandbox", "serve", "--folder", str(self.box), "--script", script)
-        self._starter = subprocess.Popen(
-            [sys.executable, str(PROGRAM), str(self._door)], stdout=subprocess.PIPE, text=True
-        )
-        assert self._starter.stdout is not None
-        assert self._starter.stdout.readline() == "ready\n"
-        until("the cloud answers", lambda: Sandbox().standing(self.box))
-        self._clients = clients(self.box)
+        with ExitStack() as undo:
+            undo.callback(self._kill)
+            words = ("sandbox", "serve", "--folder", str(self.box), "--script", script)
+            command = [sys.executable, str(CLOUD), str(self.attempt_lease_s)]
+            self._shell.start(*words, command=command)
+            starts = [sys.executable, str(PROGRAM), str(self._door)]
+            self._starter = subprocess.Popen(starts, stdout=subprocess.PIPE, text=True)
+            assert self._starter.stdout is not None
+            with self._starter.stdout as said:  # which its forks hold too: nobody waits for its end
+                assert said.readline() == "ready\n"
+            until("the cloud answers", lambda: Sandbox().standing(self.box))
+            self._clients = clients(self.box)
+            self._undo = undo.pop_all()
         return self
 
     def __exit__(self, *error: object) -> None:
-        standing = Sandbox().standing(self.box)
-        if standing is not None:
-            os.kill(standing.pid, 15)
-            until("the cloud ends", lambda: Sandbox().standing(self.box) is None)
-        self._starter.kill()
-        self._starter.communicate()
-        if error[0] is None:
-            until("its machines have ended with it", lambda: not of_folder(self.box), limit_s=10.0)
+        with self._undo:
+            if error[0] is not None:
+                return
+            standing = Sandbox().standing(self.box)
+            if standing is not None:
+                os.kill(standing.pid, signal.SIGTERM)
+                until("the cloud ends", lambda: Sandbox().standing(self.box) is None)
+            until("its machines have ended with it", lambda: not of_folder(self.box))
+
+    def _kill(self) -> None:
+        """Kill all that was started here: controllers first, as they would start others."""
+        end_all_of(self._door)
         for home in self._homes:
             Shell(home.folder).close()
         self._shell.close()
+        killed([self.box])
+        self._starter.wait()
 
     @property
     def box(self) -> Path:

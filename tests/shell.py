@@ -84,10 +84,10 @@ class Shell:
         )  # fmt: skip
         return Done(done.returncode, done.stdout, done.stderr)
 
-    def start(self, *words: str) -> subprocess.Popen[str]:
+    def start(self, *words: str, command: Sequence[str] = COMMAND) -> subprocess.Popen[str]:
         """Start a command in a pipe."""
         process = subprocess.Popen(
-            [*COMMAND, *words], cwd=self.folder, env=self.environment, text=True,
+            [*command, *words], cwd=self.folder, env=self.environment, text=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
         self._started.append(process)
@@ -111,25 +111,37 @@ class Shell:
 
     def processes(self) -> list[psutil.Process]:
         """Every process of this home: controllers, agents, shims, jobs."""
-        return [each for each in psutil.process_iter() if _is_of(each, str(self.home))]
+        return processes_of(self.home)
 
     def close(self) -> None:
-        """End whatever is left."""
-        while left := self.processes():
-            for process in left:
-                _kill(process)
-            psutil.wait_procs(left, timeout=5)
+        """End whatever is left; its pipes are not waited for, as others may hold them."""
+        end_all_of(self.home)
         for started in self._started:
-            if started.stdout is not None and not started.stdout.closed:
-                started.communicate()
+            started.kill()
+            started.wait()
+            if started.stdout is not None:
+                started.stdout.close()
 
 
-def _is_of(process: psutil.Process, home: str) -> bool:
+def processes_of(place: Path) -> list[psutil.Process]:
+    """Return the processes whose home a place is, or whose command names it."""
+    return [each for each in psutil.process_iter() if _is_of(each, str(place))]
+
+
+def end_all_of(place: Path) -> None:
+    """Kill them, and what they have started meanwhile."""
+    while left := processes_of(place):
+        for process in left:
+            _kill(process)
+        psutil.wait_procs(left, timeout=5)
+
+
+def _is_of(process: psutil.Process, place: str) -> bool:
     try:
         if process.status() == psutil.STATUS_ZOMBIE:
             return False
-        said = process.environ().get("CLOUDWHALE_HOME") == home
-        return said or any(home in word for word in process.cmdline())
+        said = process.environ().get("CLOUDWHALE_HOME") == place
+        return said or any(place in word for word in process.cmdline())
     except (psutil.NoSuchProcess, psutil.AccessDenied):
         return False
 
