@@ -156,7 +156,6 @@ CODES = {
 def show_plan(paper: Paper, made: Preview, sheaves: Sequence[Sheaf]) -> None:
     """Show a plan with what has to be said of the files."""
     specs = [spec for sheaf in sheaves for spec in sheaf.file.specs]
-    later = [note for sheaf in sheaves for note in sheaf.file.later]
     said = [note for sheaf in sheaves for note in sheaf.file.notes]
     if made.machines:
         from cloudwhale.cli.plan_machines import are_many, machine_lines, machines_sheet
@@ -165,4 +164,4 @@ def show_plan(paper: Paper, made: Preview, sheaves: Sequence[Sheaf]) -> None:
             paper.lines([*machine_lines(made, paper.width), ()])
         else:
             paper.sheet(machines_sheet(made))
-    paper.sheet(plan_sheet(made, specs, tuple(dict.fromkeys((*said, *later)))))
+    paper.sheet(plan_sheet(made, specs, tuple(dict.fromkeys(said))))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 
 from cloudwhale.control.desk import mailbox_url, own_mailboxes, policies, providers
+from cloudwhale.control.notifying.targets import Target, targets
 from cloudwhale.control.saying import Say, to_nobody
 from cloudwhale.control.store import database_url, open_store
 from cloudwhale.control.store.address import is_postgres, masked
@@ -32,7 +33,7 @@ def checks(settings: Settings, only: str = "", say: Say = to_nobody) -> Sequence
     rows += [row for provider in providers(settings).values() for row in provider.check()]
     rows += _archive(settings, say)
     rows += [_database(settings), _mailbox(settings), *_own_mailboxes(settings)]
-    return [*rows, _policies(settings)]
+    return [*rows, _policies(settings), *_targets(settings)]
 
 
 def _of_provider(settings: Settings, name: str) -> Sequence[Check]:
@@ -44,6 +45,27 @@ def _of_provider(settings: Settings, name: str) -> Sequence[Check]:
             f"`cloudwhale doctor {name} --fix` do it, which makes what the account lacks.",
         )
     return found[name].check()
+
+
+def _targets(settings: Settings) -> Iterator[Check]:
+    """Look at whom the settings tell, and whether their secrets are there; sends nothing."""
+    try:
+        for target in targets(settings.notify).values():
+            yield _target(target)
+    except SettingsError as error:
+        yield Check(name="notify", state="failed", says=error.says, remedy=error.remedy)
+
+
+def _target(target: Target) -> Check:
+    name, says = f"notify {target.name}", f"{target.way}; `cloudwhale notify test` sends a trial"
+    try:
+        if target.way in ("webhook", "slack"):
+            target.address()
+        if target.secret.is_given:
+            target.secret.read()
+    except SettingsError as error:
+        return Check(name=name, state="failed", says=error.says, remedy=error.remedy)
+    return Check(name=name, state="ok", says=says)
 
 
 def _archive(settings: Settings, say: Callable[[str], object]) -> Sequence[Check]:

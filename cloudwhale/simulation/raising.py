@@ -9,6 +9,7 @@ from cloudwhale.control.effects import Effects, InlineEffects
 from cloudwhale.control.executor import Executor
 from cloudwhale.control.hiring import Where
 from cloudwhale.control.mailboxes import Mailboxes
+from cloudwhale.control.notifying.notifying import Silent
 from cloudwhale.control.sweeping import Sweeping
 from cloudwhale.control.timeline import Timeline
 from cloudwhale.control.watcher import Pace, Watcher
@@ -47,7 +48,13 @@ class Raised:
     watcher: Watcher
 
 
-def raised(ground: Ground, store: Store, chosen: Chosen, effects: Effects | None = None) -> Raised:
+def raised(
+    ground: Ground,
+    store: Store,
+    chosen: Chosen,
+    effects: Effects | None = None,
+    notifying: Silent | None = None,
+) -> Raised:
     """Begin a controller's life: the next epoch, everything read from the store."""
     providers, mailboxes = ground.providers, ground.mailboxes
     watcher = Watcher(mailboxes, providers, store.read_to(), SKEW_S, ground.pace)
@@ -59,6 +66,7 @@ def raised(ground: Ground, store: Store, chosen: Chosen, effects: Effects | None
         effects=effects or InlineEffects(),
         timeline=Timeline(ground.clock, not_before=_newest_at(store)),
         sweeping=Sweeping(providers, mailboxes),
+        notifying=notifying or Silent(),
     )
     epoch = store.new_epoch("stage", ground.clock.now())
     return Raised(Controller(parts, chosen, epoch), watcher)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from cloudwhale.control.controller import Chosen, Controller
 from cloudwhale.control.effects import Effects
+from cloudwhale.control.notifying.notifying import Silent
 from cloudwhale.mailbox.objects import Objects
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.simulation.clock import SteppedClock
@@ -47,7 +48,12 @@ class Stage:
         """Return the time that agents go by: like the real ones', it never goes back."""
         return self._began_at + self.scenery.clock.steady()
 
-    def raise_controller(self, effects: Effects | None = None, store: Store | None = None) -> None:
+    def raise_controller(
+        self,
+        effects: Effects | None = None,
+        store: Store | None = None,
+        notifying: Silent | None = None,
+    ) -> None:
         """Begin a controller's life: the next epoch, everything read from the store.
 
         `effects`, `store`: others in their place, which may die at a chosen point.
@@ -56,7 +62,7 @@ class Stage:
         hosts = SimulatedHosts(s.machines, lambda: self.machine_time)
         providers: dict[str, Provider] = {"local": hosts, **s.clouds}
         ground = Ground(s.clock, s.objects, providers, others=s.others)
-        self.controller = raised(ground, store or s.store, s.chosen, effects).controller
+        self.controller = raised(ground, store or s.store, s.chosen, effects, notifying).controller
 
     def step(self) -> None:
         """Let everybody do what is due now, then move time to what is due next."""

@@ -224,13 +224,6 @@ def test_a_long_spot_job_without_checkpoint_is_taken_when_asked_for(tmp_path: Pa
     assert only(tmp_path, HEAD + "market: spot\nduration: 1h").market == "spot"
 
 
-def test_each_key_whose_effect_comes_later_has_one_sentence(tmp_path: Path) -> None:
-    file = read(tmp_path, DOCUMENTED.replace("nodes: 1", "nodes: 2"))
-    keys = [sentence.split("`")[1] for sentence in file.later]
-    assert sorted(keys) == ["notify"]
-    assert read(tmp_path, HEAD + "preemptible: true\nmounts: {/data: /data}").later == ()
-
-
 @pytest.mark.parametrize(
     ("said", "ahead_s"), [("5h", 18000.0), ("1h30m", 5400.0), ("2d", 172800.0)]
 )

@@ -126,6 +126,8 @@ THIRD_LINE = [
     ("inputs: [s3://a/x, s3://b/x/]", 20, "would both be called x", "Rename one"),
     ("notify: {on: [lunch]}", 15, "'lunch' is not known", "completed"),
     ("notify: {webhook: ftp://x}", 19, "is not an address", "https://"),
+    ("notify: {webhook: http://hooks.example/x}", 19, "anybody on the way", "https://"),
+    ("notify: {webhook: https://ann:pw@hooks.example/x}", 19, "a name or a password", "https://"),
     ("after: [../x]", 9, "cannot be a name", "letters, digits"),
     ("after: train", 8, "train → train", "out of `after`"),
     ("array: {}", 8, "names variables", "seed: 0..4"),

@@ -10,7 +10,6 @@ from cloudwhale.control.intake.dependencies import check_dependencies
 from cloudwhale.control.intake.fields import Reading, read
 from cloudwhale.control.intake.job import Overrides, job, merged
 from cloudwhale.control.intake.keys import NIGHT
-from cloudwhale.control.intake.later import later
 from cloudwhale.control.intake.legacy import tasks
 from cloudwhale.control.intake.source import body_of, from_json, text_of
 from cloudwhale.control.intake.tree import Items, Node, Section, parse
@@ -31,8 +30,6 @@ class JobFile(Value):
 
     specs: tuple[JobSpec, ...]
     """Defaults merged, arrays expanded, overrides applied. Empty for a task list that is done."""
-    later: tuple[str, ...] = ()
-    """A sentence for each key in use whose effect comes with a later part."""
     notes: tuple[str, ...] = ()
     """Sentences on what was assumed."""
     budget: MicroUsd | None = None
@@ -97,7 +94,6 @@ def read_jobs(path: Path, *, now: Instant, overrides: Overrides | None = None) -
     bounds = [amount for amount in (whole.budget, overrides.budget) if amount is not None]
     return JobFile(
         specs=whole.specs,
-        later=later(whole.specs),
         notes=tuple(reading.notes),
         budget=min(bounds, default=None),
         deadline=overrides.deadline if overrides.deadline is not None else whole.deadline,

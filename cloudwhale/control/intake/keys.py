@@ -124,7 +124,7 @@ WHERE: Table = {
 
 NOTIFY: Table = {
     "on": into("on", many(words.choice(NOTIFIED))),
-    "webhook": into("webhook", one(words.url(("https", "http")))),
+    "webhook": into("webhook", one(words.webhook)),
 }
 
 JOB: Table = {

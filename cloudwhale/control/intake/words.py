@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 from urllib.parse import urlsplit
 
 from cloudwhale.control.intake.unfit import Unfit, shown
+from cloudwhale.control.notifying.addresses import url_fault
 from cloudwhale.mailbox.addresses import fault_of, folder_of
 
 _FOLDER_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9_-])?")
@@ -96,6 +97,15 @@ def url(schemes: Sequence[str]) -> Callable[[str], str]:
         return value
 
     return address
+
+
+def webhook(value: str) -> str:
+    """Parse an address that is told of what happens."""
+    url(("https", "http"))(value)
+    fault = url_fault(value)
+    if fault:
+        raise Unfit(f"{shown(value)}: {fault}", "Write it like https://example.org/hook.")
+    return value
 
 
 def source(schemes: Sequence[str]) -> Callable[[str], str]:

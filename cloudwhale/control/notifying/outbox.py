@@ -72,6 +72,11 @@ class Line:
         waits = self.parcels.values()
         return [one for one in waits if not one.is_digest and not one.may_have_come]
 
+    def matters(self, now: Instant) -> bool:
+        """Say whether somebody waits, or what was sent still counts."""
+        newest = max(self.sent_at[-1] if self.sent_at else 0.0, self.gathered_at or 0.0)
+        return bool(self.parcels) or now < newest + MINUTE_S
+
 
 class Outbox:
     """What is on its way; what it yields is to be stored before anything more is sent."""
@@ -111,7 +116,7 @@ class Outbox:
         for line in self._lines.values():
             yield from self._given_up(line, now)
             yield from self._gathered(line, now, at_once=at_once)
-        self._lines = {name: line for name, line in self._lines.items() if line.parcels}
+        self._lines = {name: one for name, one in self._lines.items() if one.matters(now)}
 
     def next_ones(self, now: Instant, *, at_once: bool = False) -> Iterator[tuple[str, Parcel]]:
         """Yield for each target what is sent to it now, and count it as under way."""

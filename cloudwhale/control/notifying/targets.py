@@ -1,6 +1,5 @@
 """Targets: whom the settings say to tell, each a table [notify.NAME]."""
 
-import ipaddress
 import os
 import re
 import shlex
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
+from cloudwhale.control.notifying.addresses import is_loopback, url_fault
 from cloudwhale.model.notice import ALL, EVERY_KIND, OWN
 from cloudwhale.planning.noticing import kinds
 from cloudwhale.spi.errors import SettingsError
@@ -99,32 +99,6 @@ def checked_url(url: str, where: str) -> str:
     if fault:
         raise SettingsError(f"{where}: {fault}", "Write it like https://example.org/hook.")
     return url
-
-
-def url_fault(url: str) -> str:
-    """Say why nothing is sent to an address, empty when it is well."""
-    try:
-        parts = urlsplit(url)
-        host, _ = parts.hostname or "", parts.port
-    except ValueError:
-        return "the address is none"
-    if parts.scheme not in ("https", "http") or not host or re.search(r"[\s\x00-\x1f\x7f]", url):
-        return "the address is none of the web"
-    if parts.username is not None or parts.password is not None:
-        return "the address holds a name or a password, which would be shown"
-    if parts.scheme == "http" and not is_loopback(host):
-        return "over http, anybody on the way could read and change what is sent; use https"
-    return ""
-
-
-def is_loopback(host: str) -> bool:
-    """Say whether a host is this one, by its address."""
-    if host.lower().rstrip(".") == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 # -- reading a table -------------------------------------------------------------------------

@@ -17,9 +17,10 @@ from contextlib import closing
 from email.utils import parsedate_to_datetime
 from urllib.parse import SplitResult, urlsplit
 
+from cloudwhale.control.notifying.addresses import is_loopback
 from cloudwhale.control.notifying.limits import cut_after
 from cloudwhale.control.notifying.message import Answer, Message
-from cloudwhale.control.notifying.targets import Target, is_loopback
+from cloudwhale.control.notifying.targets import Target
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.spi.errors import SettingsError
 
