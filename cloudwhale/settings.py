@@ -87,6 +87,7 @@ _WANTED = {
     "attempt_lease_s": "a number of seconds above 0, like 600",
     "clock_skew_s": "a number of seconds, 0 or more, like 30",
     "budget_soft_share": "a share above 0 and at most 1, like 0.9",
+    "auto_size": "true or false",
     "user": "a name, like ada",
     "notify": "tables, [notify.NAME], in a settings file",
     "timezone": "a zone of the IANA list, like Europe/Berlin",
@@ -198,6 +199,8 @@ class Settings(Value):
     """How far two clocks may differ."""
     budget_soft_share: float = Field(0.9, gt=0, le=1)
     """Share of a budget at which nothing new is rented any more."""
+    auto_size: bool = False
+    """Whether jobs ask for what their family was seen to use, where their file does not say."""
     user: str = ""
     """Who submits; empty: the login name."""
     notify: dict[str, dict[str, Any]] = {}

@@ -28,6 +28,7 @@ from cloudwhale.model.offer import Offer
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.model.world import Sighting, World
+from cloudwhale.planning import sizing
 from cloudwhale.planning.bringing import saved_regions
 from cloudwhale.planning.checker import check
 from cloudwhale.planning.decided import events_of
@@ -187,6 +188,7 @@ class Controller:
             reading.learn(warned)
             self._unsaved += warned
         self._rise_above(reading.fence, now)
+        self._unsaved += sizing.news(world, self._chosen.policies.rules.auto_size)
         self._save()
         known = self._store.world(now)  # with all that was just read
         self._watcher.doors.know(known.rentals.values())

@@ -188,6 +188,7 @@ def policies(settings: Settings, clock: Clock | None = None) -> Policies:
             displace=settings.displace or order.displaces,
             classless=order.displaces,
             bring_home=settings.bring_home,
+            auto_size=settings.auto_size,
             restart_s=settings.restart_s,
             preempt_after_s=settings.preempt_after_s,
             value_usd_h=settings.value_usd_h,

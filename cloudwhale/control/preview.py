@@ -39,6 +39,7 @@ from cloudwhale.model.run import Run
 from cloudwhale.model.units import NOTHING, Instant, MicroUsd
 from cloudwhale.model.world import Account
 from cloudwhale.planning.releases import run_s
+from cloudwhale.planning.sizing import sized
 
 QUICKER = {"whale-rent": "greedy"}
 """Policies that rent for no more jobs than another, and are done in a fraction of its time."""
@@ -84,12 +85,13 @@ def _trial(desk: desks.Desk, parts: Sequence[Part], now: Instant, supply: Supply
         seed=desk.settings.seed,
     )
     settings = desk.settings
+    world = sized(world, settings.auto_size)
     policies = desks.policies(settings, desk.clock)
     quicker = QUICKER.get(settings.rent)
     quick = policies
     if quicker is not None and supply.offers:
         quick = desks.policies(settings.but(rent=quicker), desk.clock)
-    return Trial(world, tuple(jobs), tuple(parts), policies, quick)
+    return Trial(world, tuple(world.jobs[job.id] for job in jobs), tuple(parts), policies, quick)
 
 
 def _as_jobs(part: Part, before: int, now: Instant) -> list[Job]:

@@ -4,6 +4,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from cloudwhale.model.asked import CancelAsked as CancelAsked
+from cloudwhale.model.asked import PauseAsked as PauseAsked
+from cloudwhale.model.asked import ResumeAsked as ResumeAsked
 from cloudwhale.model.happened import Happened as Happened
 from cloudwhale.model.happened import Leaves as Leaves
 from cloudwhale.model.happened import OfAttempt as OfAttempt
@@ -20,6 +23,7 @@ from cloudwhale.model.night import NightClosed as NightClosed
 from cloudwhale.model.node import Node
 from cloudwhale.model.notice import Noticed as Noticed
 from cloudwhale.model.notice import Notified as Notified
+from cloudwhale.model.peak import Sized as Sized
 from cloudwhale.model.reason import Reason
 from cloudwhale.model.rental import Rental
 from cloudwhale.model.requests import StoreUse
@@ -41,27 +45,6 @@ class Submitted(OfJob):
 
     kind: Literal["submitted"] = "submitted"
     first: Job
-
-
-class CancelAsked(OfJob):
-    """Somebody wants the job gone."""
-
-    kind: Literal["cancel-asked"] = "cancel-asked"
-    by: str = ""
-
-
-class PauseAsked(OfJob):
-    """Somebody wants the job to stop, checkpoint first, until it is resumed."""
-
-    kind: Literal["pause-asked"] = "pause-asked"
-    by: str = ""
-
-
-class ResumeAsked(OfJob):
-    """Somebody wants a paused or parked job to go on."""
-
-    kind: Literal["resume-asked"] = "resume-asked"
-    by: str = ""
 
 
 # -- what was decided ------------------------------------------------------------------------
@@ -359,6 +342,7 @@ Event = Annotated[
     | Placed
     | Waits
     | Held
+    | Sized
     | Parked
     | GaveUp
     | StopWished

@@ -5,46 +5,12 @@ from functools import cached_property
 from typing import Literal
 
 from cloudwhale.model.reason import Reason
+from cloudwhale.model.resources import GpuRequest as GpuRequest
+from cloudwhale.model.resources import Resources as Resources
+from cloudwhale.model.resources import Span as Span
 from cloudwhale.model.units import GiB, Instant, MicroUsd, Seconds
 from cloudwhale.model.value import Value
 from cloudwhale.model.where import Where
-
-
-class Span(Value):
-    """A range with open ends; both ends belong to it."""
-
-    least: float = 0.0
-    most: float | None = None
-
-    def holds(self, amount: float) -> bool:
-        """Say whether an amount lies in the range."""
-        return amount >= self.least and (self.most is None or amount <= self.most)
-
-
-class GpuRequest(Value):
-    """GPUs asked for, per node of the job."""
-
-    count: int = 0
-    count_most: int | None = None
-    """Upper end of a count range (`1..2`); the planner may give any count between."""
-    memory_gib: Span = Span()
-    """Nominal memory of the model asked for, and the least that must be free for packing."""
-    models: tuple[str, ...] = ()
-    """Canonical names; empty means any."""
-    share: float = 1.0
-    """Compute share per device, in (0, 1]."""
-
-
-class Resources(Value):
-    """What one node of the job needs."""
-
-    gpu: GpuRequest = GpuRequest()
-    cpu: float = 1.0
-    memory_gib: GiB | None = None
-    disk_gib: GiB | None = None
-    shm_gib: GiB | None = None
-    disk_io_mb_s: float | None = None
-    network_mb_s: float | None = None
 
 
 class CheckpointRule(Value):
@@ -143,6 +109,8 @@ class JobSpec(Value):
     notify: NotifyRule = NotifyRule()
     speeds: dict[str, float] = {}
     value_of_time_usd_h: float | None = None
+    auto_size: bool | None = None
+    """Ask for what its family was seen to use (`planning/sizing`); None: as the settings say."""
     keep_on_failure_s: Seconds | None = None
     """When it fails on a rented machine, that stays so long for a person to look."""
 
@@ -348,6 +316,8 @@ class Job(Value):
     retries: int = 0
     grown: Resources | None = None
     """What it needs after it has outgrown what its file says."""
+    sized: Resources | None = None
+    """What it asks for by what its family was seen to use."""
     grows: int = 0
     """How often it has outgrown what it had."""
     held_until: Instant | None = None
@@ -370,13 +340,14 @@ class Job(Value):
 
     @property
     def wants(self) -> Resources:
-        """Return what one node of it needs now: what its file says, or what it has grown to."""
-        return self.spec.resources if self.grown is None else self.grown
+        """Return what one node of it needs now: what its file says, its family, or its growth."""
+        return self.grown or self.sized or self.spec.resources
 
     @property
     def demand(self) -> str:
         """Return what makes two jobs equal to every hard fact of a place."""
-        return self.spec.demand if self.grown is None else self.spec.demand_of(self.grown)
+        own = self.grown or self.sized
+        return self.spec.demand if own is None else self.spec.demand_of(own)
 
     @property
     def ended(self) -> bool:

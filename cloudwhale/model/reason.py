@@ -11,6 +11,7 @@ class Code(StrEnum):
     # placed
     PLACED = "placed"
     RESUMES = "resumes"
+    SIZED = "sized"  # asks for what its family was seen to use
     AGED = "aged"  # goes before all others: it has waited for too long
     # why not on this node (refusals)
     NO_SUCH_GPU = "no-such-gpu"

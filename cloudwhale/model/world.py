@@ -7,6 +7,7 @@ from cloudwhale.model.budget import Budget
 from cloudwhale.model.job import Job, JobState
 from cloudwhale.model.node import Measured, Node
 from cloudwhale.model.offer import Offer
+from cloudwhale.model.peak import Peak
 from cloudwhale.model.rental import Rental
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import Instant, MicroUsd, Seconds
@@ -78,6 +79,10 @@ class World:
         default_factory=dict[tuple[str, str], tuple[Seconds, ...]]
     )
     """Run times of ended jobs by family, newest last."""
+    peaks: Mapping[tuple[str, str], tuple[Peak, ...]] = field(
+        default_factory=dict[tuple[str, str], tuple[Peak, ...]]
+    )
+    """What ended attempts have used at most by family, newest last."""
     use: Mapping[str, Use] = field(default_factory=dict[str, Use])
     """What each project's ended attempts have used, by project."""
     budgets: Mapping[str, Budget] = field(default_factory=dict[str, Budget])

@@ -69,7 +69,7 @@ def _part_of_device(
     step = _above(had, STEPS_GIB)
     measured = None if used_gib is None else FACTOR * used_gib
     new = max((one for one in (step, measured) if one is not None), default=None)
-    largest = max(_sizes(wants))
+    largest = max(sizes(wants))
     if new is None or new > largest:
         return TooLarge(
             f"it would need more than the {largest:g} GiB of the largest GPU it may have",
@@ -81,7 +81,7 @@ def _part_of_device(
 def _whole_device(wants: Resources, device_gib: GiB | None) -> Grown | TooLarge | None:
     if device_gib is None:
         return None
-    new = _above(device_gib, _sizes(wants))
+    new = _above(device_gib, sizes(wants))
     if new is None:
         return TooLarge(
             f"it had all {device_gib:g} GiB of its GPU, and none that it may have is larger",
@@ -102,7 +102,7 @@ def _with(wants: Resources, had: GiB, new: GiB) -> Grown | TooLarge:
     return Grown(wants.but(gpu=grown), says)
 
 
-def _sizes(wants: Resources) -> tuple[GiB, ...]:
+def sizes(wants: Resources) -> tuple[GiB, ...]:
     """Return the sizes of the GPUs that it may have, least first; never none."""
     models = [MODELS[name] for name in wants.gpu.models if name in MODELS]
     return tuple(sorted({float(one.memory_gib) for one in models})) or SIZES_GIB

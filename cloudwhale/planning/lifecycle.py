@@ -16,6 +16,7 @@ TRANSITIONS: dict[tuple[JobState, type[e.OfJob]], JobState] = {
     (PENDING, e.Placed): STARTING,  # the plan gave it a place
     (PENDING, e.Waits): PENDING,  # why it waits has changed
     (PENDING, e.Held): PENDING,  # it fits somewhere and waits for a better place
+    (PENDING, e.Sized): PENDING,  # what it asks for is what its family was seen to use
     (PENDING, e.Parked): PARKED,  # nothing to do until a person acts
     (PENDING, e.GaveUp): FAILED,  # it can never run: its dependency failed
     (PENDING, e.CancelAsked): PENDING,  # the next round drops it
@@ -192,6 +193,8 @@ def _changes(job: Job, event: e.OfJob, target: JobState) -> dict[str, object]:
             return {_SAID[type(event)]: True}
         case e.Waits() | e.AttemptLost():
             return {"reason": event.reason}
+        case e.Sized():
+            return {"sized": event.wants}
         case e.Held():
             return {"reason": event.reason, "held_until": event.until}
         case e.CancelAsked() | e.PauseAsked() | e.ResumeAsked() | e.StopWished():

@@ -51,6 +51,8 @@ class Rules(Value):
     """Whether they may be stopped for those of a lower class too: the order alone says who goes."""
     bring_home: bool = True
     """Whether a job may be moved from a rented machine to an owned one, where that pays."""
+    auto_size: bool = False
+    """Whether jobs are sized by their family whose file does not say."""
     restart_s: Seconds = 60.0
     """What stopping, placing and restoring a job is expected to cost it."""
     preempt_after_s: Seconds = 60.0

@@ -71,6 +71,7 @@ _PLAIN: dict[type[e.OfJob], str] = {
     e.PauseAsked: "asked to pause",
     e.ResumeAsked: "asked to go on",
     e.Waits: "waits",
+    e.Sized: "asks for other amounts of memory",
     e.Held: "is held back although it fits somewhere",
     e.Parked: "parked until a person acts",
     e.GaveUp: "failed, it can never run",

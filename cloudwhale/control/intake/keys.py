@@ -159,6 +159,7 @@ JOB: Table = {
     "notify": into("notify", part(NotifyRule, NOTIFY)),
     "speeds": into("speeds", speeds),
     "value_of_time_usd_h": into("value_of_time_usd_h", one(factor)),
+    "auto_size": into("auto_size", one(yes_no)),
     "keep_on_failure": into("keep_on_failure_s", one(some_time)),
 }
 """One job; the fields are those of `JobSpec`, and `axes` is what it is multiplied by."""

@@ -3,6 +3,7 @@
 import json
 import zlib
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import TypeVar, cast, get_args
 
 from pydantic import ValidationError
@@ -10,11 +11,13 @@ from pydantic import ValidationError
 from cloudwhale.control.store.faults import WHOLE_COPY
 from cloudwhale.control.store.folding import Family
 from cloudwhale.model.event import Event
-from cloudwhale.model.units import Seconds
+from cloudwhale.model.peak import History, Peak
 from cloudwhale.model.value import Value
 from cloudwhale.spi.errors import StoreUnusable
 
 V = TypeVar("V", bound=Value)
+
+_OF_PEAK = tuple(field.name for field in fields(Peak))
 
 KINDS: dict[str, type[Value]] = {
     kind.model_fields["kind"].default: kind for kind in get_args(get_args(Event)[0])
@@ -42,15 +45,18 @@ def read_event(kind: str, text: str) -> Event:
     return cast(Event, read(KINDS[kind], text))
 
 
-def read_family(row: Sequence[str]) -> tuple[Family, tuple[Seconds, ...]]:
-    """Return a family and its run times, newest last, from (project, name, JSON list)."""
-    project, name, text = row
-    return (project, name), tuple(json.loads(text))
+def read_family(row: Sequence[str]) -> tuple[Family, History]:
+    """Return a family and what is known of it, from (project, name, run times, peaks)."""
+    project, name, times, peaks = row
+    return (project, name), History(
+        tuple(json.loads(times)), tuple(Peak(*peak) for peak in json.loads(peaks))
+    )
 
 
-def family_times(times: tuple[Seconds, ...]) -> str:
-    """Return run times as JSON."""
-    return json.dumps(times)
+def family_texts(history: History) -> tuple[str, str]:
+    """Return run times and peaks as JSON: lists, as there are many."""
+    peaks = [[getattr(peak, name) for name in _OF_PEAK] for peak in history.peaks]
+    return json.dumps(history.run_times), json.dumps(peaks)
 
 
 def packed(text: str) -> bytes:

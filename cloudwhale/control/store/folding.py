@@ -14,6 +14,7 @@ from cloudwhale.model.cost import CostLine
 from cloudwhale.model.job import HOLDS_A_PLACE, Job, JobState
 from cloudwhale.model.node import Node, NodeState
 from cloudwhale.model.notice import Notice, after
+from cloudwhale.model.peak import History
 from cloudwhale.model.rental import Rental, RentalState
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import Instant, MicroUsd, Seconds
@@ -28,6 +29,7 @@ from cloudwhale.planning import (
     lifecycle,
     occupying,
     payers,
+    sizing,
     use,
 )
 from cloudwhale.planning.noticing import POSITION
@@ -70,7 +72,7 @@ class Draft:
         self.rentals: Changes[str, Rental] = Changes(rows.rental)
         self.accounts: Changes[str, Account] = Changes(rows.account)
         self.positions: Changes[str, int] = Changes(rows.position)
-        self.run_times: Changes[Family, tuple[Seconds, ...]] = Changes(rows.run_times)
+        self.families: Changes[Family, History] = Changes(rows.history)
         self.uses: Changes[str, Use] = Changes(rows.use)
         self.budgets: Changes[str, Budget] = Changes(rows.budget)
         self.notices: Changes[str, Notice] = Changes(rows.notice)
@@ -151,9 +153,19 @@ class Draft:
             self._leave_behind(new)
         if new.run_s > old.run_s:
             self._count_use(old, new.run_s - old.run_s, event.at)
+        self._learn(old, new, event)
+
+    def _learn(self, old: Job, new: Job, event: e.OfJob) -> None:
+        """Remember how long a job of a family took, and what an attempt of it used."""
+        before = self.families.get(new.family) or History()
+        times, peaks = before
         if new.state is JobState.COMPLETED:
-            times = (*(self.run_times.get(new.family) or ()), new.run_s)
-            self.run_times.put(new.family, times[-RUN_TIMES_KEPT:])
+            times = (*times, new.run_s)[-RUN_TIMES_KEPT:]
+        if isinstance(event, e.Leaves) and old.placement is not None:
+            peak = sizing.peak_of(old, event, self.nodes.get(old.placement.node))
+            peaks = peaks if peak is None else sizing.with_newest(peaks, peak)
+        if (times, peaks) != before:
+            self.families.put(new.family, History(times, peaks))
 
     def _count_use(self, ended: Job, ran_s: Seconds, at: Instant) -> None:
         """Add an attempt that has ended, as it was before its end, to what its project has used."""

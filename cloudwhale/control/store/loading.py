@@ -96,7 +96,7 @@ def _put_nodes(state: State, rows: Found) -> None:
 
 def _put_families(state: State, rows: Found) -> None:
     for row in rows:
-        state.put_run_times(*read_family(row))
+        state.put_history(*read_family(row))
 
 
 def _put_read(state: State, rows: Found) -> None:
@@ -113,7 +113,7 @@ def _put_uses(state: State, rows: Found) -> None:
 
 
 _NODES = _since(t.nodes, "body")
-_FAMILIES = _since(t.families, "project", "name", "run_times")
+_FAMILIES = _since(t.families, "project", "name", "run_times", "peaks")
 _READ = _since(t.positions, "node", "number")
 _USES = _since(t.uses, "project", "device_s", "at")
 _BUDGETS = _since(t.budgets, "body")

@@ -7,9 +7,9 @@ from cloudwhale.model.budget import Budget
 from cloudwhale.model.job import Job
 from cloudwhale.model.node import Node
 from cloudwhale.model.notice import Notice
+from cloudwhale.model.peak import History
 from cloudwhale.model.rental import Rental
 from cloudwhale.model.run import Run
-from cloudwhale.model.units import Seconds
 from cloudwhale.model.world import Account, Use
 
 Family = tuple[str, str]
@@ -61,8 +61,8 @@ class Rows(Past, Protocol):
         """Return up to which number a node's inbox was read."""
         ...
 
-    def run_times(self, family: Family) -> tuple[Seconds, ...] | None:
-        """Return the newest run times of a family's completed jobs, newest last."""
+    def history(self, family: Family) -> History | None:
+        """Return what a family's newest jobs took and used."""
         ...
 
     def use(self, project: str) -> Use | None:

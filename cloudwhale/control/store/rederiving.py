@@ -12,7 +12,7 @@ from cloudwhale.control.store.state import Archive
 
 
 def rederive(connection: Connection) -> None:
-    """Write nodes, rentals, charges and what projects have used as all events lead to them.
+    """Write what nodes, rentals, charges, families and projects' use are by all events.
 
     Takes as long as it takes to read every event: some seconds for ten thousand jobs.
     """
@@ -20,6 +20,6 @@ def rederive(connection: Connection) -> None:
     draft = Draft(Archive())
     for told in reading.until(connection, newest):
         draft.fold(told.seq, told.event)
-    for table in (t.nodes, t.rentals, t.uses, t.charges):
+    for table in (t.nodes, t.rentals, t.uses, t.charges, t.families):
         connection.execute(delete(table))
     writing.write_derived(connection, draft, newest)

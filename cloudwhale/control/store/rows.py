@@ -14,9 +14,9 @@ from cloudwhale.model.budget import Budget
 from cloudwhale.model.job import Job
 from cloudwhale.model.node import Node
 from cloudwhale.model.notice import Notice
+from cloudwhale.model.peak import History
 from cloudwhale.model.rental import Rental
 from cloudwhale.model.run import Run
-from cloudwhale.model.units import Seconds
 from cloudwhale.model.value import Value
 from cloudwhale.model.world import Account, Use
 
@@ -34,9 +34,9 @@ _JOBS, _RUNS, _ACCOUNTS = _by_key(t.jobs), _by_key(t.runs), _by_key(t.accounts)
 _NODES, _RENTALS, _BUDGETS = _by_key(t.nodes), _by_key(t.rentals), _by_key(t.budgets)
 _NOTICES = _by_key(t.notices)
 _POSITION = select(t.positions.c.number).where(t.positions.c.node == bindparam("of"))
-_FAMILY = select(t.families.c.project, t.families.c.name, t.families.c.run_times).where(
-    t.families.c.project == bindparam("of_project"), t.families.c.name == bindparam("of_name")
-)
+_FAMILY = select(
+    t.families.c.project, t.families.c.name, t.families.c.run_times, t.families.c.peaks
+).where(t.families.c.project == bindparam("of_project"), t.families.c.name == bindparam("of_name"))
 _USE = select(t.uses.c.device_s, t.uses.c.at).where(t.uses.c.project == bindparam("of"))
 
 
@@ -123,10 +123,10 @@ class SqlRows:
             return self._state.positions.get(node)
         return self._connection.execute(_POSITION, {"of": node}).scalar()
 
-    def run_times(self, family: Family) -> tuple[Seconds, ...] | None:
+    def history(self, family: Family) -> History | None:
         """See Rows."""
         if self._state is not None:
-            return self._state.durations.get(family)
+            return self._state.history(family)
         project, name = family
         found = self._connection.execute(_FAMILY, {"of_project": project, "of_name": name}).first()
         return None if found is None else read_family(found)[1]

@@ -10,6 +10,7 @@ from cloudwhale.model.event import Event
 from cloudwhale.model.job import Job, JobState
 from cloudwhale.model.node import Node, NodeState
 from cloudwhale.model.notice import Notice
+from cloudwhale.model.peak import History, Peak
 from cloudwhale.model.rental import Rental, RentalState
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import Instant, Seconds
@@ -32,6 +33,7 @@ class State:
         self.rentals: dict[str, Rental] = {}
         self.accounts: dict[str, Account] = {}
         self.durations: dict[Family, tuple[Seconds, ...]] = {}
+        self.peaks: dict[Family, tuple[Peak, ...]] = {}
         self.uses: dict[str, Use] = {}
         self.budgets: dict[str, Budget] = {}
         self.positions: dict[str, int] = {}
@@ -58,8 +60,8 @@ class State:
             self.put_account(account)
         for node in draft.nodes.after.values():
             self.put_node(node)
-        for family, times in draft.run_times.after.items():
-            self.put_run_times(family, times)
+        for family, history in draft.families.after.items():
+            self.put_history(family, history)
         for project, used in draft.uses.after.items():
             self.put_use(project, used)
         for budget in draft.budgets.after.values():
@@ -77,7 +79,7 @@ class State:
         return World(
             version=self.version, now=now, jobs=of["jobs"], ended=of["ended"], nodes=of["nodes"],
             runs=of["runs"], rentals=of["rentals"], accounts=of["accounts"],
-            durations=of["durations"], use=of["uses"], budgets=of["budgets"],
+            durations=of["durations"], peaks=of["peaks"], use=of["uses"], budgets=of["budgets"],
         )  # fmt: skip
 
     # -- putting things in; the same thing twice is fine -----------------------------------
@@ -157,10 +159,19 @@ class State:
             self.nodes[node.id] = node
         self._changed.add("nodes")
 
-    def put_run_times(self, family: Family, times: tuple[Seconds, ...]) -> None:
-        """Set the run times of a family."""
-        self.durations[family] = times
-        self._changed.add("durations")
+    def put_history(self, family: Family, history: History) -> None:
+        """Set what is known of a family."""
+        if history.run_times and history.run_times != self.durations.get(family):
+            self.durations[family] = history.run_times
+            self._changed.add("durations")
+        if history.peaks:
+            self.peaks[family] = history.peaks
+            self._changed.add("peaks")
+
+    def history(self, family: Family) -> History | None:
+        """Return what is known of a family."""
+        found = History(self.durations.get(family, ()), self.peaks.get(family, ()))
+        return found if any(found) else None
 
     def put_use(self, project: str, use: Use) -> None:
         """Set what a project has used."""
@@ -244,7 +255,8 @@ def _is_open_night(run: Run) -> bool:
 
 
 _IN_A_WORLD = (
-    "jobs", "ended", "nodes", "runs", "rentals", "accounts", "durations", "uses", "budgets",
+    "jobs", "ended", "nodes", "runs", "rentals", "accounts", "durations", "peaks", "uses",
+    "budgets",
 )  # fmt: skip
 
 
@@ -258,7 +270,7 @@ class Archive:
         self.rentals: dict[str, Rental] = {}
         self.accounts: dict[str, Account] = {}
         self.positions: dict[str, int] = {}
-        self.durations: dict[Family, tuple[Seconds, ...]] = {}
+        self.families: dict[Family, History] = {}
         self.uses: dict[str, Use] = {}
         self.budgets: dict[str, Budget] = {}
         self.notices: dict[str, Notice] = {}
@@ -271,7 +283,7 @@ class Archive:
         self.rentals.update(draft.rentals.after)
         self.accounts.update(draft.accounts.after)
         self.positions.update(draft.positions.after)
-        self.durations.update(draft.run_times.after)
+        self.families.update(draft.families.after)
         self.uses.update(draft.uses.after)
         self.budgets.update(draft.budgets.after)
         for notice in draft.notices.after.values():
@@ -305,9 +317,9 @@ class Archive:
         """See Rows."""
         return self.positions.get(node)
 
-    def run_times(self, family: Family) -> tuple[Seconds, ...] | None:
+    def history(self, family: Family) -> History | None:
         """See Rows."""
-        return self.durations.get(family)
+        return self.families.get(family)
 
     def use(self, project: str) -> Use | None:
         """See Rows."""

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Insert, Table, Update, bindparam, delete, insert, update
 
 from cloudwhale.control.store import tables as t
-from cloudwhale.control.store.bodies import body, family_times, packed
+from cloudwhale.control.store.bodies import body, family_texts, packed
 from cloudwhale.control.store.costs import row_of
 from cloudwhale.control.store.folding import Changes, Draft, Family
 from cloudwhale.control.store.rounds import jobs_of
@@ -14,10 +14,11 @@ from cloudwhale.control.store.subjects import subject
 from cloudwhale.model.event import Event
 from cloudwhale.model.job import Job
 from cloudwhale.model.notice import Notice
+from cloudwhale.model.peak import History
 from cloudwhale.model.plan import Round
 from cloudwhale.model.rental import Rental
 from cloudwhale.model.run import Run
-from cloudwhale.model.units import Instant, Seconds
+from cloudwhale.model.units import Instant
 from cloudwhale.model.world import Account, Use
 
 K = TypeVar("K")
@@ -76,7 +77,7 @@ def write_draft(connection: Connection, draft: Draft, version: int) -> None:
     write(t.rentals, draft.rentals, _rental_row)
     write(t.accounts, draft.accounts, lambda _, account: _account_row(account))
     write(t.positions, draft.positions, lambda node, number: {"node": node, "number": number})
-    write(t.families, draft.run_times, _family_row)
+    write(t.families, draft.families, _family_row)
     write(t.budgets, draft.budgets, lambda project, one: {"project": project, "body": body(one)})
     write(t.nodes, draft.nodes, lambda _, node: {"id": node.id, "body": body(node)})
     write(t.uses, draft.uses, _use_row)
@@ -90,6 +91,7 @@ def write_derived(connection: Connection, draft: Draft, version: int) -> None:
     write(t.rentals, draft.rentals, _rental_row)
     write(t.nodes, draft.nodes, lambda _, node: {"id": node.id, "body": body(node)})
     write(t.uses, draft.uses, _use_row)
+    write(t.families, draft.families, _family_row)
     _write_lines(connection, draft)
 
 
@@ -192,9 +194,10 @@ def _notice_row(_: str, notice: Notice) -> Row:
     return {"id": notice.id, "state": notice.state, "body": body(notice)}
 
 
-def _family_row(family: Family, times: tuple[Seconds, ...]) -> Row:
+def _family_row(family: Family, history: History) -> Row:
     project, name = family
-    return {"project": project, "name": name, "run_times": family_times(times)}
+    times, peaks = family_texts(history)
+    return {"project": project, "name": name, "run_times": times, "peaks": peaks}
 
 
 def _use_row(project: str, use: Use) -> Row:
