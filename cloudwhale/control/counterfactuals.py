@@ -16,6 +16,7 @@ from cloudwhale.model import plan as p
 from cloudwhale.model.job import Job
 from cloudwhale.model.plan import Plan, Round
 from cloudwhale.model.receipt import Course, Otherwise
+from cloudwhale.model.rental import Rental
 from cloudwhale.model.units import NOTHING, Instant, MicroUsd, usd
 from cloudwhale.model.world import World
 from cloudwhale.planning import otherwise as o
@@ -39,7 +40,7 @@ class Standing:
     machines: Mapping[str, tuple[str, ...]]
     """The jobs of each machine that came, by its id."""
     placed: frozenset[str]
-    """Jobs that it placed for the first time, on machines of ours or rented ones."""
+    """Jobs that it placed on machines of ours for the first time."""
 
     def rented(self, but: Collection[str] = ()) -> frozenset[str]:
         """Return the jobs of all machines, but those that are for some alone."""
@@ -123,26 +124,39 @@ def counterfactuals(
 
 def standing_for(store: Store, run: str, jobs: Sequence[Job]) -> Sequence[Standing]:
     """Return the rounds that stand for a run, oldest first."""
-    came = {one.id for one in store.rentals(run) if one.requested_at is not None}
-    rented = {job for one in store.rentals(run) if one.id in came for job in one.jobs}
+    rentals = store.rentals(run)
+    rented = {job for one in rentals if one.requested_at is not None for job in one.jobs}
     others = [job.id for job in jobs if job.id not in rented and job.attempt]
     rounds: dict[int, Round] = {}
     for job in (*sorted(rented), *others[:JOBS_READ]):
         rounds |= {stored.number: stored for stored, _ in store.rounds(job)}
     mine = frozenset(job.id for job in jobs)
-    made = (_standing(rounds[number], run, mine, came) for number in sorted(rounds))
-    return [one for one in made if one.machines or one.placed]
+    made = (_standing(rounds[number], run, mine, rentals) for number in sorted(rounds))
+    return _all_offered([one for one in made if one.machines or one.placed])
 
 
-def _standing(stored: Round, run: str, mine: frozenset[str], came: set[str]) -> Standing:
+def _standing(stored: Round, run: str, mine: frozenset[str], rentals: Sequence[Rental]) -> Standing:
+    came = {one.id for one in rentals if one.requested_at is not None}
     machines = {name: of for name, of in o.rented_in(stored.plan, run).items() if name in came}
-    return Standing(stored, machines, frozenset(_first_places(stored.plan, mine)))
+    away = {one.node for one in rentals}
+    placed = frozenset(
+        step.job
+        for step in stored.plan.steps
+        if isinstance(step, p.Place)
+        and step.attempt == 1
+        and step.job in mine
+        and away.isdisjoint(step.placement.nodes)
+    )
+    return Standing(stored, machines, placed)
 
 
-def _first_places(made: Plan, mine: frozenset[str]) -> Iterator[str]:
-    for step in made.steps:
-        if isinstance(step, p.Place) and step.attempt == 1 and step.job in mine:
-            yield step.job
+def _all_offered(found: Sequence[Standing]) -> Sequence[Standing]:
+    """Return rounds in which something is offered: where nobody had asked yet, what came next."""
+    offers, made = "", list[Standing]()
+    for one in reversed(found):
+        offers = one.stored.offers or offers
+        made.append(replace(one, stored=one.stored.but(offers=offers)))
+    return made[::-1]
 
 
 # -- planned again ---------------------------------------------------------------------------
@@ -159,17 +173,7 @@ class _Again:
     def asked(self, course: Course, but: Collection[str]) -> frozenset[str]:
         """Return the jobs that are planned for; `but`: those that have been already."""
         rented = self.standing.rented(but)
-        if course != "all-rented":
-            return rented
-        return rented | {job for job in self.standing.placed - set(but) if self._is_ours(job)}
-
-    def _is_ours(self, job: str) -> bool:
-        """Say whether a job was placed on a machine of ours."""
-        for step in self.standing.stored.plan.steps:
-            if isinstance(step, p.Place) and step.job == job:
-                node = self.world.nodes.get(step.placement.node)
-                return node is not None and node.owned
-        return False
+        return rented | (self.standing.placed - set(but)) if course == "all-rented" else rented
 
     def course(self, course: Course, jobs: frozenset[str]) -> o.Course:
         """Return what the plan of another course comes to."""

@@ -86,19 +86,6 @@ def rented_in(plan: Plan, run: str) -> Mapping[str, tuple[str, ...]]:
     return {one.rental.id: tuple(one.rental.jobs) for one in steps if one.rental.payer == run}
 
 
-def placed_in(plan: Plan, world: World, run: str) -> tuple[str, ...]:
-    """Return the jobs of a run that a plan starts on machines of ours for the first time."""
-    owned = {name for name, node in world.nodes.items() if node.owned}
-    return tuple(
-        step.job
-        for step in plan.steps
-        if isinstance(step, p.Place)
-        and step.placement.node in owned
-        and step.attempt == 1
-        and world.jobs[step.job].run == run
-    )
-
-
 def course_of(plan: Plan, jobs: frozenset[str], machines: Collection[str] = ()) -> Course:
     """Return what a plan comes to for some jobs.
 

@@ -5,9 +5,16 @@ from decimal import Decimal
 
 from cloudwhale.model.job import ENDED, Job, JobState, Placement, Wish
 from cloudwhale.model.reason import Code
-from cloudwhale.model.receipt import JobReceipt, MachineReceipt, ProviderReceipt, RunReceipt
+from cloudwhale.model.receipt import (
+    JobReceipt,
+    MachineReceipt,
+    Parts,
+    ProviderReceipt,
+    RunReceipt,
+)
 from cloudwhale.model.rental import Rental, RentalState
 from cloudwhale.model.units import Instant
+from cloudwhale.reporting.costs import WASTE_KEYS
 from cloudwhale.reporting.figures import (
     NOTHING,
     cents,
@@ -319,12 +326,21 @@ def _total(receipt: RunReceipt) -> str:
     if receipt.reserved_usd:
         parts.append(f"{small(receipt.reserved_usd)} are reserved still")
     parts += _less(receipt)
+    if receipt.wasted_usd:
+        parts.append(f"{small(receipt.wasted_usd)} wasted ({waste_words(receipt.parts)})")
     if receipt.interruptions or receipt.lost_work_s:
         parts.append(
             f"{counted(receipt.interruptions, 'interruption')}, "
             f"{span(receipt.lost_work_s)} of work lost"
         )
     return ", ".join(parts) + "."
+
+
+def waste_words(parts: Parts) -> str:
+    """Return what was wasted by cause, the most first: `boot 0.40, idle 0.12`."""
+    amounts = [(getattr(parts, f"{key}_usd"), cause) for cause, key in WASTE_KEYS.items()]
+    largest = sorted((one for one in amounts if one[0]), key=lambda one: -one[0])
+    return ", ".join(f"{cause.value} {small(amount)}" for amount, cause in largest)
 
 
 def _less(receipt: RunReceipt) -> list[str]:
