@@ -1,6 +1,6 @@
 """The report of a night: gathered, shown, written beside as a page."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from cloudwhale.cli.books import books_of
@@ -14,6 +14,7 @@ from cloudwhale.model import event as e
 from cloudwhale.model.job import Job, JobState
 from cloudwhale.model.morning import Morning
 from cloudwhale.model.night import Unfinished
+from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.run import Run
 from cloudwhale.reporting.morning import Told, morning
 from cloudwhale.reporting.morning_page import morning_page
@@ -27,11 +28,15 @@ LOGS_MOST = 20
 
 LINE_MOST = 200
 
+REASONS_MOST = 200
+"""Of so many jobs that are left over it is read why."""
+
 
 def report_of(desk: Desk, run: Run) -> Morning:
     """Return the report of a night as it stands now."""
     jobs = list(reversed(desk.store.jobs(JobQuery(run=run.id))))
-    told = Told(_unfinished(desk.store, run), _last_lines(desk, jobs))
+    unfinished = _unfinished(desk.store, run)
+    told = Told(unfinished, _reasons(desk.store, unfinished), _last_lines(desk, jobs))
     now = desk.clock.now()
     return morning(run, jobs, now, books_of(desk.store, jobs, run.id, now), told)
 
@@ -93,6 +98,16 @@ def _unfinished(store: Store, run: Run) -> Mapping[str, Unfinished]:
     for told in store.events(run.id):
         if isinstance(told.event, e.NightClosed):
             found |= told.event.unfinished
+    return found
+
+
+def _reasons(store: Store, jobs: Iterable[str]) -> Mapping[str, Reason]:
+    """Return why each was not done: the last that it was told, but for the night's own end."""
+    found: dict[str, Reason] = {}
+    for job in sorted(jobs)[:REASONS_MOST]:
+        for told in store.events(job):
+            if isinstance(told.event, e.Waits) and told.event.reason.code is not Code.LEFT_OVER:
+                found[job] = told.event.reason
     return found
 
 

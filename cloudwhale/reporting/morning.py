@@ -17,6 +17,7 @@ from cloudwhale.model.morning import (
     NightProject,
 )
 from cloudwhale.model.night import Night, Unfinished
+from cloudwhale.model.reason import Reason
 from cloudwhale.model.receipt import JobReceipt, MachineReceipt, RunReceipt
 from cloudwhale.model.rental import SETTLED, Rental
 from cloudwhale.model.run import Run
@@ -33,6 +34,8 @@ class Told:
 
     unfinished: Mapping[str, Unfinished] = field(default_factory=dict[str, Unfinished])
     """What became of each job that was left over when it closed, by id."""
+    reasons: Mapping[str, Reason] = field(default_factory=dict[str, Reason])
+    """Why each of them had not run, or was not done: the last that was said before it closed."""
     last_lines: Mapping[str, str] = field(default_factory=dict[str, str])
     """The last that each failed job has printed, by id."""
 
@@ -110,7 +113,7 @@ def _wasted(receipt: RunReceipt) -> dict[Waste, Decimal]:
 def _jobs(jobs: Sequence[Job], receipt: RunReceipt, night: Night, told: Told) -> Iterator[NightJob]:
     machines = {one.id: one for one in receipt.machines}
     for job, line in zip(jobs, receipt.jobs, strict=True):
-        reason = job.reason
+        reason = told.reasons.get(job.id, job.reason)
         is_ill = job.state is not JobState.COMPLETED and reason is not None
         yield NightJob(
             id=job.id,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from cloudwhale.model.job import JobState
 from cloudwhale.model.morning import Morning
 from cloudwhale.reporting.figures import NOTHING, cents, counted, money
-from cloudwhale.reporting.morning_text import morning_sheets, title_of
+from cloudwhale.reporting.morning_text import hours_of, morning_sheets, title_of
 from cloudwhale.reporting.page import (
     Bar,
     Html,
@@ -23,7 +23,7 @@ from cloudwhale.reporting.sheet import Sheet
 
 def morning_page(told: Morning) -> str:
     """Return the whole document."""
-    return page(f"Night {told.name} of {told.date}", _parts(told), title_of(told))
+    return page(title_of(told), _parts(told), hours_of(told))
 
 
 def _parts(told: Morning) -> Iterator[Html]:
@@ -33,7 +33,7 @@ def _parts(told: Morning) -> Iterator[Html]:
         yield said(sentence)
     if told.money.spent_usd:
         yield heading("Spent and wasted by project")
-        yield bars([*_bars(told)], ("did what was asked", "wasted"))
+        yield bars([*_bars(told)], ("lasted", "wasted"))
     for sheet in rest:
         yield _part(sheet)
 
@@ -51,6 +51,8 @@ def _tiles(told: Morning) -> Iterator[Tile]:
     left = sum(bool(job.becomes) for job in told.jobs)
     budget = "no budget" if paid.budget_usd is None else f"of {money(paid.budget_usd)}"
     yield Tile("completed", str(done), f"of {counted(len(told.jobs), 'job')}")
+    failed = sum(job.state == JobState.FAILED for job in told.jobs)
+    yield Tile("failed", str(failed), "", "bad" if failed else "plain")
     yield Tile("left over", str(left), "", "warn" if left else "plain")
     yield Tile("spent", f"{cents(paid.spent_usd)} USD", budget)
     saved = NOTHING if paid.saved_usd is None else f"{cents(paid.saved_usd)} USD"

@@ -1,8 +1,9 @@
 """The morning report as a person reads it in a terminal: a headline, the money, then tables."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 
+from cloudwhale.model.cost import Waste
 from cloudwhale.model.job import JobState
 from cloudwhale.model.morning import Morning, NextNight, NightJob, NightMachine, NightProject
 from cloudwhale.reporting.figures import NOTHING, cents, counted, money, span
@@ -14,12 +15,26 @@ ROWS_MOST = 40
 """So many jobs or machines stand in a table; the page has them all."""
 
 
+CAUSES: Mapping[Waste, str] = {
+    Waste.BOOT: "booting",
+    Waste.IDLE: "idle machines",
+    Waste.LOST: "work done again",
+    Waste.FAILED: "failed attempts",
+    Waste.OVER_ASKED: "more GPU than was used",
+}
+MEANS = (
+    "Saved: so much more the same machines would have cost on demand. Wasted: paid while machines "
+    "booted or stood idle, for work that was done again, for attempts that failed, and for GPU "
+    "that was asked for and not used."
+)
+
+
 def morning_sheets(told: Morning, *, everything: bool = False) -> Iterator[Sheet]:
     """Yield the report from top to bottom, what matters most first.
 
     Sentences come as sheets without columns. `everything`: however many jobs there are.
     """
-    yield Sheet((), (), title_of(told), tuple(summary(told)))
+    yield Sheet((), (), f"{title_of(told)} ({hours_of(told)})", tuple(summary(told)))
     yield _projects(told)
     failed = [job for job in told.jobs if job.state == JobState.FAILED]
     if failed:
@@ -36,9 +51,13 @@ def morning_sheets(told: Morning, *, everything: bool = False) -> Iterator[Sheet
 
 
 def title_of(told: Morning) -> str:
-    """Return `Night burst of 2026-11-30, 22:00 to 08:00 Europe/Berlin (run-k3x9)`."""
-    hours = f"{_clock(told.opens_at)} to {_clock(told.closes_at)} {told.zone}"
-    return f"Night {told.name} of {told.date}, {hours} ({told.run})"
+    """Return `Night of 2026-11-30: burst`."""
+    return f"Night of {told.date}: {told.name}"
+
+
+def hours_of(told: Morning) -> str:
+    """Return `22:00 to 08:00 Europe/Berlin, run-k3x9`."""
+    return f"{_clock(told.opens_at)} to {_clock(told.closes_at)} {told.zone}, {told.run}"
 
 
 def summary(told: Morning) -> Iterator[str]:
@@ -70,17 +89,20 @@ def money_words(told: Morning) -> str:
         said.append(f"{small(paid.reserved_usd)} are set aside for machines that are not back")
     if paid.saved_usd is not None:
         said.append(f"{small(paid.saved_usd)} less than the same machines on demand")
-    causes = ", ".join(f"{cause.value} {small(usd)}" for cause, usd in told.wasted.items())
+    largest = sorted(told.wasted.items(), key=lambda one: -one[1])
+    causes = ", ".join(f"{CAUSES[cause]} {small(usd)}" for cause, usd in largest)
     said.append(f"{small(paid.wasted_usd)} wasted" + (f" ({causes})" if causes else ""))
     return "; ".join(said) + "."
 
 
 def failure_words(job: NightJob) -> str:
-    """Say why a job failed, with the last that it printed."""
-    code = f" (exit code {job.exit_code})" if job.exit_code is not None else ""
-    last = f' Its last line: "{job.last_line}"' if job.last_line else ""
+    """Say why a job failed, with the last that it printed; nothing twice."""
+    code = "" if job.exit_code is None else f" (exit code {job.exit_code})"
+    code = "" if f"ended with {job.exit_code}" in job.why else code
+    said = f'; its last line: "{job.last_line}"'
+    last = said if job.last_line and job.last_line not in job.why else ""
     change = f" {job.change[0].upper()}{job.change[1:]}." if job.change else ""
-    return f"{job.id} ({job.project}): {job.why}{code}.{last}{change}"
+    return f"{job.id} ({job.project}): {job.why}{code}{last}.{change}"
 
 
 def left_words(job: NightJob) -> str:
@@ -113,7 +135,7 @@ def _projects(told: Morning) -> Sheet:
         *(Column(name, right=True) for name in ("jobs", "done", "failed", "left over")),
         *(Column(name, right=True) for name in ("spent", "saved", "wasted")),
     )
-    return Sheet(columns, tuple(map(_project_row, told.projects)), "By project (USD)")
+    return Sheet(columns, tuple(map(_project_row, told.projects)), "By project (USD)", (MEANS,))
 
 
 def _project_row(one: NightProject) -> tuple[Cell, ...]:

@@ -53,7 +53,7 @@ WAITS = a_job("c", name="c", project="speech").but(
     reason=Reason(code=Code.OVER_BUDGET, says="could cost 9 USD, 6 of 8 USD are left")
 )
 BOOKS = books_with(Bill(MACHINE, {"a": micro_usd("1.5"), "b": micro_usd("0.5")}))
-TOLD = Told({"c": "carry-over"}, {"b": "ValueError: no such file"})
+TOLD = Told({"c": "carry-over"}, last_lines={"b": "ValueError: no such file"})
 
 
 def the_report(jobs: tuple[Job, ...] = (DONE, FAILED, WAITS), told: Told = TOLD) -> Morning:
@@ -80,9 +80,25 @@ def test_projects_add_up_to_the_night() -> None:
 
 def test_a_failure_is_told_with_its_reason_its_code_its_last_line_and_what_to_do() -> None:
     assert (
-        'b (vision): the command failed (exit code 3). Its last line: "ValueError: no such file" '
+        'b (vision): the command failed (exit code 3); its last line: "ValueError: no such file". '
         "Mend the command." in text_of(the_report())
     )
+
+
+def test_what_a_failure_s_reason_says_already_is_not_said_again() -> None:
+    reason = Reason(
+        code=Code.COMMAND_FAILED, says="its process ended with 3; it said last: no file"
+    )
+    told = the_report((FAILED.but(reason=reason),), Told(last_lines={"b": "no file"}))
+    (line,) = [line for line in text_of(told).splitlines() if line.startswith("b (vision)")]
+    assert line == "b (vision): its process ended with 3; it said last: no file."
+
+
+def test_why_a_job_is_left_over_is_what_it_was_told_before_its_night_closed() -> None:
+    closed = WAITS.but(reason=Reason(code=Code.LEFT_OVER, says="its night has closed"))
+    assert WAITS.reason is not None
+    told = the_report((closed,), Told({"c": "park"}, {"c": WAITS.reason}))
+    assert "c (speech) is parked until you resume it: could cost 9 USD" in text_of(told)
 
 
 def test_what_is_left_over_is_told_with_what_becomes_of_it_and_why() -> None:
@@ -147,4 +163,4 @@ def test_a_night_in_which_nothing_ran_is_told_too() -> None:
     told = morning(RUN, [], OPENS)
     assert told.money.spent_usd == 0
     assert "0 of 0 jobs completed" in text_of(told)
-    assert "Night burst of 2026-11-30" in morning_page(told)
+    assert "Night of 2026-11-30: burst" in morning_page(told)
