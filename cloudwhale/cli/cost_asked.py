@@ -1,7 +1,7 @@
 """What `cost` was asked for, and where the answer is read."""
 
 import difflib
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,6 +50,20 @@ class Ledger:
         """Return the money by some dimensions, by key."""
         query = self.query.but(by=by)
         return cost_sums.both(self.store.costs(query), cost_sums.sums(self.live, query))
+
+    def dearest_jobs(self, many: int, by: tuple[Dimension, ...]) -> list[CostSum]:
+        """Return the jobs of the most money, the dearest first; `by` begins with the job."""
+        query = self.query.but(by=by, of_jobs=True)
+        found = {one.key: one for one in self.store.costs(query.but(dearest=many))}
+        for one in cost_sums.sums(self.live, query):
+            settled = [found[one.key]] if one.key in found else self._settled(one.key[0], by)
+            found[one.key] = cost_sums.both([one], settled)[0]
+        return in_order([*found.values()], by)[:many]
+
+    def _settled(self, job: str, by: tuple[Dimension, ...]) -> Sequence[CostSum]:
+        """Return what was charged to a job that also has a machine which is not back."""
+        run = next(line.run for line in self.live if line.job == job)
+        return self.store.costs(self.query.but(by=by, job=job, run=run))
 
     def total(self) -> CostSum:
         """Return all the money."""

@@ -38,7 +38,7 @@ def _draw(paper: Paper, costs: Costs, causes: bool) -> None:
 def _page(ledger: Ledger, by: tuple[Dimension, ...]) -> Iterable[str]:
     from cloudwhale.reporting.cost_page import costs_page, parts_of
 
-    yield costs_page(parts_of(by, ledger.costs, ledger.sums))
+    yield costs_page(parts_of(by, ledger))
 
 
 def _focus(ledger: Ledger) -> Iterable[str]:

@@ -41,6 +41,8 @@ def fits(line: CostLine, query: CostQuery) -> bool:
         return False
     if query.until is not None and line.began_at >= query.until:
         return False
+    if query.of_jobs and line.job is None:
+        return False
     asked = ((name, getattr(query, name)) for name in FILTERS)
     return all(value is None or getattr(line, name) == value for name, value in asked)
 
@@ -56,7 +58,11 @@ def sums(lines: Iterable[CostLine], query: CostQuery) -> list[CostSum]:
         if fits(line, query):
             key = tuple(_of(line, dimension, query.zone) for dimension in query.by)
             groups.setdefault(key, []).append(line)
-    return [_sum(key, groups[key]) for key in sorted(groups)]
+    found = [_sum(key, groups[key]) for key in sorted(groups)]
+    if query.dearest is None:
+        return found
+    by_money = sorted(found, key=lambda one: -one.spent)
+    return sorted(by_money[: query.dearest], key=lambda one: one.key)
 
 
 def _of(line: CostLine, dimension: Dimension, zone: str) -> str:

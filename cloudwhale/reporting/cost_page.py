@@ -1,8 +1,9 @@
 """Costs as a page that a manager opens and prints."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from typing import Protocol
 
 from cloudwhale.model.cost import CostSum, Dimension, Waste
 from cloudwhale.model.units import MicroUsd, usd
@@ -14,7 +15,6 @@ from cloudwhale.reporting.costs import (
     NOT_IN_IT,
     Costs,
     Row,
-    added,
     gpu_h,
     names_of,
     saved,
@@ -22,6 +22,7 @@ from cloudwhale.reporting.costs import (
     usd_per_gpu_h,
     wasted,
     wasted_on,
+    without,
 )
 from cloudwhale.reporting.figures import NOTHING, counted, percent
 from cloudwhale.reporting.page import (
@@ -76,25 +77,28 @@ class Parts:
     """By day and the first dimension that is none."""
     dearest: Sequence[CostSum]
     """Of jobs, with family, project and user; the dearest first."""
-    cheaper: CostSum
-    """All the other jobs together."""
 
 
-Asked = Callable[..., Sequence[CostSum]]
+class Asked(Protocol):
+    """Where the page gets its sums."""
+
+    def costs(self, by: tuple[Dimension, ...]) -> Costs:
+        """Return the report by some dimensions."""
+        ...
+
+    def sums(self, *by: Dimension) -> Sequence[CostSum]:
+        """Return all the money by some dimensions."""
+        ...
+
+    def dearest_jobs(self, many: int, by: tuple[Dimension, ...]) -> Sequence[CostSum]:
+        """Return the jobs of the most money, the dearest first."""
+        ...
 
 
-def parts_of(
-    by: tuple[Dimension, ...], costs: Callable[[tuple[Dimension, ...]], Costs], sums: Asked
-) -> Parts:
-    """Return what the page needs, by asking for sums."""
-    main = _main(by)
-    jobs = sorted((one for one in sums(*JOBS) if one.key[0]), key=lambda one: (-one.spent, one.key))
-    return Parts(
-        costs=costs(by),
-        by_day=sums("day", main),
-        dearest=jobs[:DEAREST],
-        cheaper=added(jobs[DEAREST:]),
-    )
+def parts_of(by: tuple[Dimension, ...], asked: Asked) -> Parts:
+    """Return what the page needs."""
+    by_day = asked.sums("day", _main(by))
+    return Parts(asked.costs(by), by_day, asked.dearest_jobs(DEAREST, JOBS))
 
 
 def _main(by: tuple[Dimension, ...]) -> Dimension:
@@ -288,9 +292,10 @@ def _dearest(parts: Parts) -> list[Html]:
     if not parts.dearest:
         return []
     rows = [Row(names_of(one.key, JOBS), one) for one in parts.dearest]
-    if parts.cheaper.jobs:
-        rows.append(Row((f"{parts.cheaper.jobs:,} others", "", "", ""), parts.cheaper, "rest"))
-    total = added([row.sum for row in rows])
+    total = parts.costs.total
+    rest = without(total, parts.dearest)
+    if rest.lines:
+        rows.append(Row(("all others", "", "", ""), rest, "rest"))
     rows.append(Row(("total", "", "", ""), total, "total"))
     spent, less, lost = written(rows, digits_for(total.spent), False)
     heads = [Column(name) for name in JOBS]

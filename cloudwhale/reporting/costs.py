@@ -83,23 +83,28 @@ def names_of(key: tuple[str, ...], by: tuple[Dimension, ...]) -> tuple[str, ...]
 
 def added(sums: Sequence[CostSum], key: tuple[str, ...] = ()) -> CostSum:
     """Return sums added up; jobs that are in several count several times."""
+    return _weighed([(one, 1) for one in sums], key)
+
+
+def without(whole: CostSum, sums: Sequence[CostSum]) -> CostSum:
+    """Return what is left of a sum when others, which are in it, are taken out."""
+    return _weighed([(whole, 1), *((one, -1) for one in sums)], whole.key)
+
+
+def _weighed(sums: Sequence[tuple[CostSum, int]], key: tuple[str, ...]) -> CostSum:
+    def all_of(name: str) -> int:
+        return sum(sign * getattr(one, name) for one, sign in sums)
+
+    items = {name: sum(sign * getattr(one.items, name) for one, sign in sums) for name in ITEMS}
+    purposes = {
+        name: sum(sign * getattr(one.purposes, name) for one, sign in sums) for name in PURPOSES
+    }
     return CostSum(
-        key=key,
-        lines=sum(one.lines for one in sums),
-        jobs=sum(one.jobs for one in sums),
-        spent=MicroUsd(sum(one.spent for one in sums)),
-        items=Items(**{name: _of_all([one.items for one in sums], name) for name in ITEMS}),
-        purposes=Purposes(
-            **{name: _of_all([one.purposes for one in sums], name) for name in PURPOSES}
-        ),
-        saved=MicroUsd(sum(one.saved for one in sums)),
-        unpriced=sum(one.unpriced for one in sums),
-        gpu_s=sum(round(one.gpu_s * 1000) for one in sums) / 1000,
-    )
-
-
-def _of_all(parts: Sequence[Items | Purposes], name: str) -> MicroUsd:
-    return MicroUsd(sum(getattr(one, name) for one in parts))
+        key=key, lines=all_of("lines"), jobs=all_of("jobs"), spent=MicroUsd(all_of("spent")),
+        items=Items.model_validate(items), purposes=Purposes.model_validate(purposes),
+        saved=MicroUsd(all_of("saved")), unpriced=all_of("unpriced"),
+        gpu_s=sum(sign * round(one.gpu_s * 1000) for one, sign in sums) / 1000,
+    )  # fmt: skip
 
 
 def wasted(one: CostSum) -> MicroUsd:

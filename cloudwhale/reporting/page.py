@@ -248,7 +248,7 @@ def _lines(most: float) -> list[float]:
     return [step * line for line in range(math.ceil(most / step - 1e-9) + 1)]
 
 
-FEW = 6
+FEW = 5
 
 
 def _few(labels: Sequence[str]) -> Sequence[str]:

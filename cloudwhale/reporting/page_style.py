@@ -64,7 +64,7 @@ grid-template-columns:auto 1fr}
 .plot svg{width:100%;height:13rem;display:block}
 .scale{display:flex;flex-direction:column-reverse;justify-content:space-between;text-align:right;
 color:var(--quiet);line-height:1;height:calc(13rem + 1em);margin:-.5em 0}
-.under{grid-column:2;display:flex;justify-content:space-between;gap:.5rem;color:var(--quiet)}
+.under{grid-column:2;display:flex;white-space:nowrap;justify-content:space-between;gap:.5rem;color:var(--quiet)}
 .grid{stroke:var(--line);stroke-width:1;vector-effect:non-scaling-stroke}
 .rest{fill:var(--card)}
 """

@@ -49,6 +49,10 @@ class CostQuery(Value):
     """Lines whose machine's bill began before."""
     zone: str = "UTC"
     """In which days are told apart; an IANA name."""
+    dearest: int | None = None
+    """At most so many sums, those of the most money; None: all."""
+    of_jobs: bool = False
+    """Whether lines without a job are left out."""
     run: str | None = None
     user: str | None = None
     project: str | None = None

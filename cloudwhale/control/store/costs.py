@@ -71,6 +71,8 @@ def sums(connection: Connection, query: CostQuery) -> Sequence[CostSum]:
     wanted = _asked(select(*keys, *_SUMS), query)
     if keys:
         wanted = wanted.group_by(*keys)
+    if query.dearest is not None:
+        wanted = wanted.order_by(func.sum(_C.amount).desc(), *keys).limit(query.dearest)
     reads = [_day if dimension == "day" else str for dimension in query.by]
     found = [_sum_of(tuple(row), reads) for row in connection.execute(wanted)]
     # Databases sort text by their language; without keys there is a row of nothing, too.
@@ -199,6 +201,8 @@ def _asked(wanted: Select[Any], query: CostQuery) -> Select[Any]:
         wanted = wanted.where(_C.began_at >= query.since)
     if query.until is not None:
         wanted = wanted.where(_C.began_at < query.until)
+    if query.of_jobs:
+        wanted = wanted.where(_C.job.is_not(None))
     for name, column in _COLUMNS.items():
         value = getattr(query, name)
         if value is not None:
