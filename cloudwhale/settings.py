@@ -88,6 +88,7 @@ _WANTED = {
     "clock_skew_s": "a number of seconds, 0 or more, like 30",
     "budget_soft_share": "a share above 0 and at most 1, like 0.9",
     "auto_size": "true or false",
+    "metrics_file": "the path of a file whose name ends in .prom, like /var/lib/whale.prom",
     "user": "a name, like ada",
     "notify": "tables, [notify.NAME], in a settings file",
     "timezone": "a zone of the IANA list, like Europe/Berlin",
@@ -106,6 +107,13 @@ def _device(text: str) -> str:
     if _COUNT_0.fullmatch(text.strip()) or not _DEVICE.fullmatch(text.strip()):
         raise ValueError(text)
     return text
+
+
+def prom(file: Path) -> Path:
+    """Return a file that node_exporter reads; raise ValueError for one that it does not."""
+    if file.suffix != ".prom":
+        raise ValueError(file)
+    return file
 
 
 def _weights(weights: dict[str, float]) -> dict[str, float]:
@@ -201,6 +209,9 @@ class Settings(Value):
     """Share of a budget at which nothing new is rented any more."""
     auto_size: bool = False
     """Whether jobs ask for what their family was seen to use, where their file does not say."""
+    metrics_file: Annotated[Path, AfterValidator(prom)] | None = None
+    """Where controllers write their metrics, for node_exporter; a relative path lies beside the
+    settings file."""
     user: str = ""
     """Who submits; empty: the login name."""
     notify: dict[str, dict[str, Any]] = {}
@@ -284,7 +295,7 @@ def _beside(file: Path, key: str, value: Any) -> Any:
     names: Any = value  # of a list that the file gave, nothing is known
     if key == "notify" and isinstance(value, dict):
         return {name: _files_beside(file, table) for name, table in names.items()}
-    if key == "sandbox_script":
+    if key in ("sandbox_script", "metrics_file"):
         return _path_beside(file, value)
     if key != "prices" or not isinstance(value, list):
         return value

@@ -13,6 +13,7 @@ from cloudwhale.cli.words import (
     Files,
     JobArgs,
     JobWords,
+    MetricsFile,
     NoCheckpointOk,
     RunWord,
     WithJobArgs,
@@ -40,6 +41,7 @@ def run(
             help="When a job fails on a rented machine, keep that so long, to look.",
         ),
     ] = None,
+    metrics_file: MetricsFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Submit, show the plan, ask, follow, print the receipt.
@@ -56,7 +58,8 @@ def run(
     wishes = Wishes(
         budget, tuple(env or ()), tuple(args or ()), no_checkpoint_ok, keep_on_failure
     )  # fmt: skip
-    raise typer.Exit(do(RunOptions(file, wishes, yes=yes, new=new, as_json=as_json)))
+    options = RunOptions(file, wishes, yes=yes, new=new, as_json=as_json)
+    raise typer.Exit(do(options, metrics_file))
 
 
 def submit(

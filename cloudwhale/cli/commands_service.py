@@ -4,13 +4,22 @@ from typing import Annotated
 
 import typer
 
-from cloudwhale.cli.words import examples
+from cloudwhale.cli.words import MetricsFile, examples
 
 
 def controller(
     until_empty: Annotated[
         bool, typer.Option("--until-empty", help="End when no job is left to run.")
     ] = False,
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            "--metrics",
+            metavar="[HOST:]PORT",
+            help="Serve Prometheus metrics at /metrics; without a host for this host alone.",
+        ),
+    ] = None,
+    metrics_file: MetricsFile = None,
 ) -> None:
     """Work on the queue until told to end (Ctrl-C or SIGTERM).
 
@@ -19,11 +28,15 @@ def controller(
     """
     from cloudwhale.cli.serving import controller as do
 
-    raise typer.Exit(do(until_empty))
+    raise typer.Exit(do(until_empty, metrics, metrics_file))
 
 
 def add_to(app: typer.Typer) -> None:
     """Add this command with its examples."""
-    app.command(epilog=examples("cloudwhale controller", "cloudwhale controller --until-empty &"))(
-        controller
-    )
+    app.command(
+        epilog=examples(
+            "cloudwhale controller",
+            "cloudwhale controller --until-empty &",
+            "cloudwhale controller --metrics 9464",
+        )
+    )(controller)

@@ -3,11 +3,13 @@
 import logging
 import os
 import sys
+from pathlib import Path
 
 from cloudwhale.cli.exits import Bug, Exit
 from cloudwhale.cli.finding import work_is_left
 from cloudwhale.cli.interrupts import Interrupts
 from cloudwhale.cli.looking import settings_here
+from cloudwhale.cli.measured import address_of, measured, with_file
 from cloudwhale.cli.output import say
 from cloudwhale.control.abroad import must_reach
 from cloudwhale.control.desk import Desk, open_desk
@@ -19,14 +21,18 @@ TRY_EVERY_S: Seconds = 1.0  # how soon it takes over when the holder goes
 LOOK_EVERY_S: Seconds = 0.5  # whether anything is left to do
 
 
-def controller(until_empty: bool) -> int:
-    """Work until told to end, or until nothing is left to do."""
-    settings = settings_here(starts=True)
+def controller(until_empty: bool, metrics: str | None, metrics_file: Path | None) -> int:
+    """Work until told to end, or until nothing is left to do.
+
+    `metrics`: where to serve metrics, `[HOST:]PORT`. `metrics_file`: where else to write them.
+    """
+    address = None if metrics is None else address_of(metrics)
+    settings = with_file(settings_here(starts=True), metrics_file)
     must_reach(settings)
     logging.basicConfig(format="%(asctime)s %(message)s", level=logging.WARNING)
     logging.getLogger("cloudwhale").setLevel(logging.INFO)
     host = ControllerHost(settings)
-    with Interrupts() as interrupts:
+    with Interrupts() as interrupts, measured(host, settings, address):
         try:
             waited = False
             while not host.try_start() and interrupts.pending is None:

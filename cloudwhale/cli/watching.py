@@ -16,6 +16,7 @@ from cloudwhale.cli.finding import one_run, work_is_left
 from cloudwhale.cli.following import Follower, Outcome, scene
 from cloudwhale.cli.here import receipt_here
 from cloudwhale.cli.interrupts import Interrupts
+from cloudwhale.cli.measured import measured
 from cloudwhale.cli.output import emit, stderr_paper, stdout_paper
 from cloudwhale.cli.plan_money import short
 from cloudwhale.cli.planning import Sheaf, dry_run, night_run, read, show_plan
@@ -58,6 +59,7 @@ class Watch:
         """Process id of the controller that goes on with the work, if one was needed."""
 
     def __enter__(self) -> Self:
+        self._stack.enter_context(measured(self._host, self._settings))
         self._host.try_start()
         self._stack.callback(self._host.stop, leave_agents=True)
         try:

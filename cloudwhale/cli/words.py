@@ -79,6 +79,13 @@ RunWord = Annotated[
         autocompletion=run_words,
     ),
 ]
+MetricsFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--metrics-file", metavar="FILE.prom",
+        help="Write Prometheus metrics there, for node_exporter.",
+    ),
+]  # fmt: skip
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document, nothing else.")]
 Budget = Annotated[
     str | None,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from cloudwhale.control.answers import Noted
 from cloudwhale.control.arrivals import Found
 from cloudwhale.control.boots import Tidings
-from cloudwhale.control.carrying import Carried, brought
+from cloudwhale.control.carrying import Carried
 from cloudwhale.control.dealings import Dealings
 from cloudwhale.control.effects import Effects, Key, Result
 from cloudwhale.control.executor import Executor, Posted, SecretUnusable
@@ -15,11 +15,13 @@ from cloudwhale.control.hiring import LAUNCH, VERBS
 from cloudwhale.control.inboxes import awaited
 from cloudwhale.control.lives import Lives
 from cloudwhale.control.notifying.notifying import Sent, Silent
+from cloudwhale.control.ordered import ordered
 from cloudwhale.control.reports import Reading
 from cloudwhale.control.sightings import as_json, differ
 from cloudwhale.control.standing import stands, version_after
 from cloudwhale.control.sweeping import Sweeping
 from cloudwhale.control.timeline import JUMP_S, Timeline
+from cloudwhale.control.vitals import Vitals
 from cloudwhale.control.watcher import Machines, Mail, Watcher
 from cloudwhale.model import event as e
 from cloudwhale.model import plan as p
@@ -74,6 +76,7 @@ class Parts:
     timeline: Timeline
     sweeping: Sweeping
     notifying: Silent = field(default_factory=Silent)
+    vitals: Vitals = field(default_factory=Vitals)
 
 
 class Controller:
@@ -85,6 +88,7 @@ class Controller:
         self._executor = parts.executor
         self._effects = parts.effects
         self._timeline = parts.timeline
+        self._vitals = parts.vitals
         self._notifying = parts.notifying
         self._dealings = Dealings(parts.watcher.offers, parts.sweeping, parts.store.events)
         self._lives = Lives(parts.store.past_rentals)
@@ -114,6 +118,7 @@ class Controller:
         where that can be told. Raises StoreUnusable when the database cannot be used now: nothing
         is lost, the next tick goes on.
         """
+        self._vitals.begins()
         now = self._now()
         self._look(now, rung=rung)
         world = self._store.world(now)
@@ -131,13 +136,15 @@ class Controller:
         )
         if self._watcher.is_informed:
             if self._is_due(world):
-                self._decide(world)
+                with self._vitals.round():
+                    self._decide(world)
             elif self._may_retry(now):
                 self._try_again(world)
         told_at = self._notifying.step(now, self.epoch, self._effects)
         self.due_at = earliest(
             self._look_again_at, self._watcher.next_look_at(), self._effects.retry_at(), told_at
         )
+        self._vitals.ends(world, self._effects.counts(), is_refused=bool(self.incident))
         return None if self.due_at is None else max(0.0, self.due_at - now)
 
     @property
@@ -180,6 +187,7 @@ class Controller:
         reading = Reading(world, now, self._dealings.was_rented)
         hired = Hired(world, now, reading.jobs, self._watcher.has_heard_out)
         for result in self._effects.done(now):
+            self._vitals.answered(result)
             dealt = list(self._dealings.heard(result, hired, now))
             reading.learn(dealt)
             self._unsaved += dealt
@@ -231,6 +239,7 @@ class Controller:
         """Store what has happened; what cannot be stored now is kept for the next tick."""
         if self._unsaved:
             self._store.append(self._unsaved, epoch=self.epoch)
+            self._vitals.happened(self._unsaved)
             self._unsaved = []
 
     def _came(
@@ -255,7 +264,7 @@ class Controller:
             case Sent() as sent:
                 return self._notifying.heard(sent, now)
             case Posted() | Carried() as done:
-                return _ordered(result.key, done, world, now)
+                return ordered(result.key, done, world, now)
             case _ if result.key.verb == "wake":
                 self._watcher.woken(result.key.subject)
                 return []
@@ -312,6 +321,7 @@ class Controller:
 
     def _decide(self, world: World) -> None:
         made, asked = self._planned(world)
+        self._vitals.planned(made)
         self.rounds += 1
         settled_at = world.version
         if made.steps and not self._is_refused(made, world):
@@ -343,7 +353,7 @@ class Controller:
         if chosen.decide is not None:
             return chosen.decide(world), None
         rent = chosen.policies.rent
-        asked = None if rent is None else Noted(rent)
+        asked = None if rent is None else Noted(self._vitals.timed(rent))
         return plan(world, replace(chosen.policies, rent=asked)), asked
 
     def _is_refused(self, made: p.Plan, world: World) -> bool:
@@ -378,23 +388,9 @@ class Controller:
             plan=made,
         )
         self._store.record(round_, events, epoch=self.epoch, offers=offers.text)
+        self._vitals.happened(events)
 
 
 def _noted(subject: str, code: Code, says: str, at: Instant, change: str = "") -> e.Noted:
     reason = Reason(code=code, says=says, change=change)
     return e.Noted(at=at, subject=subject, reason=reason)
-
-
-def _ordered(key: Key, done: Posted | Carried, world: World, now: Instant) -> Iterable[e.Event]:
-    if isinstance(done, Carried):  # whoever it was for is wanted there no more
-        return brought(done, world.rentals, now)
-    return [*brought(done.carried, world.rentals, now), *_posted(key, done, now)]
-
-
-def _posted(key: Key, posted: Posted, now: Instant) -> Iterable[e.Event]:
-    job, number = key.subject, posted.number
-    if key.verb == "start":
-        return [e.OrderPosted(at=now, job=job, attempt=key.attempt, number=number, rank=key.rank)]
-    if key.verb == "stop":
-        return [e.StopPosted(at=now, job=job, attempt=key.attempt, number=number, rank=key.rank)]
-    return []  # the order to leave: nothing waits for it

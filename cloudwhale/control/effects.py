@@ -1,6 +1,6 @@
 """Effects: what takes time is started here, and its result is picked up by a later tick."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
@@ -65,6 +65,10 @@ class Effects(Protocol):
         """Forget the failures that were due again and that nobody has started again."""
         ...
 
+    def counts(self) -> Mapping[str, int]:
+        """Return how many are `under-way`, and `failed` and are to be tried again."""
+        ...
+
     def close(self) -> None:
         """Wait for what is under way."""
         ...
@@ -90,6 +94,9 @@ class _Retries:
 
     def next_at(self) -> Instant | None:
         return min((at for _, at in self._failed.values()), default=None)
+
+    def __len__(self) -> int:
+        return len(self._failed)
 
     def forget(self, now: Instant, under_way: Iterable[Key]) -> None:
         busy = set(under_way)
@@ -151,6 +158,10 @@ class ThreadedEffects:
         """See Effects."""
         self._retries.forget(now, self._under_way)
 
+    def counts(self) -> Mapping[str, int]:
+        """See Effects."""
+        return {"under-way": len(self._under_way), "failed": len(self._retries)}
+
     def close(self) -> None:
         """See Effects."""
         for pool in self._pools.values():
@@ -191,6 +202,10 @@ class InlineEffects:
     def forget_unwanted(self, now: Instant) -> None:
         """See Effects."""
         self._retries.forget(now, [result.key for result in self._ended])
+
+    def counts(self) -> Mapping[str, int]:
+        """See Effects."""
+        return {"under-way": 0, "failed": len(self._retries)}
 
     def close(self) -> None:
         """See Effects."""

@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cloudwhale.clock import lasted, pause, real
+from cloudwhale.clock import SystemClock, lasted, pause, real
 from cloudwhale.control import desk as desks
 from cloudwhale.control.controller import Chosen, Controller, Parts
 from cloudwhale.control.doors import Doors
@@ -25,6 +25,7 @@ from cloudwhale.control.supply import limits_of
 from cloudwhale.control.sweeping import Sweeping
 from cloudwhale.control.this_host import leave_out_this_host
 from cloudwhale.control.timeline import Timeline
+from cloudwhale.control.vitals import Vitals
 from cloudwhale.control.watcher import LIST_AGAIN_S, LIST_EVERY_S, Pace, Watcher
 from cloudwhale.mailbox.bell import Bell, Rang
 from cloudwhale.mailbox.box import INBOX
@@ -73,6 +74,8 @@ class ControllerHost:
         """Why the controller ended, when it was not asked to."""
         self.trouble = ""
         """What it cannot do at the moment and tries again; empty when all is well."""
+        self.vitals = Vitals(lambda: real(SystemClock().steady()))
+        """What it tells of itself; seconds of work are those of this host."""
 
     @property
     def holds(self) -> bool:
@@ -152,7 +155,7 @@ class ControllerHost:
         name = _installation(desk) if self._settings.clouds else ""
         found = desks.providers(self._settings, name)
         with closing(ThreadedEffects(bell.ring)) as effects:
-            controller = _controller(desk, found, effects)
+            controller = _controller(desk, found, effects, self.vitals)
             self._tick_on(controller, desk, bell)
             if self._stop.is_set():
                 self._tell_out(controller, desk, bell)
@@ -224,7 +227,7 @@ def _is_empty(desk: desks.Desk) -> bool:
 
 
 def _controller(
-    desk: desks.Desk, found: Mapping[str, Provider], effects: ThreadedEffects
+    desk: desks.Desk, found: Mapping[str, Provider], effects: ThreadedEffects, vitals: Vitals
 ) -> Controller:
     settings, now = desk.settings, desk.clock.now()
     epoch = desk.store.new_epoch(desks.node_name(settings), now)
@@ -250,6 +253,7 @@ def _controller(
         effects=effects,
         timeline=Timeline(desk.clock, not_before=_newest_at(desk.store)),
         sweeping=Sweeping(found, desk.mailboxes),
+        vitals=vitals,
         notifying=Notifying(desk.store, targets(settings.notify)),
     )
     chosen = Chosen(
@@ -319,8 +323,10 @@ def leave_controller_behind(settings: Settings) -> int:
     """Start a controller that ends when nothing is left to do; return its process id."""
     settings.home.mkdir(parents=True, exist_ok=True)
     with (settings.home / "controller.log").open("ab") as output:
+        file = settings.metrics_file
+        also = [] if file is None else ["--metrics-file", str(file)]
         process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "cloudwhale", "controller", "--until-empty"],
+            [sys.executable, "-P", "-m", "cloudwhale", "controller", "--until-empty", *also],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,

@@ -1,0 +1,188 @@
+"""What a controller tells of itself: counted in its ticks, left behind for whoever asks.
+
+Nobody who asks is waited for, and asking reads no database: a tick leaves a frozen value behind.
+What is counted begins at 0 with the controller; money is what the ledger says.
+"""
+
+import bisect
+import re
+from collections import defaultdict
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
+
+from cloudwhale import __version__
+from cloudwhale.control.effects import Key, Result
+from cloudwhale.control.sweeping import Leftovers
+from cloudwhale.model import event as e
+from cloudwhale.model.plan import Plan
+from cloudwhale.model.reason import Code
+from cloudwhale.model.rental import Rental
+from cloudwhale.model.units import Seconds
+from cloudwhale.model.world import World
+from cloudwhale.reporting import metrics
+from cloudwhale.reporting.metrics import Labels, Spread
+from cloudwhale.reporting.metrics_table import BY_NAME, PREFIX
+from cloudwhale.spi.errors import CloudwhaleError, StoreUnusable
+from cloudwhale.spi.renting import Rent, RentalPlan, RentalProblem
+
+Steady = Callable[[], Seconds]
+"""Returns seconds since some moment; what something took is the difference of two."""
+
+
+class Vitals:
+    """Counts what happens in the ticks of one process; for one thread, but for `newest`."""
+
+    def __init__(self, steady: Steady = lambda: 0.0) -> None:
+        self._steady = steady
+        self._began: Seconds = 0.0
+        self._counts: dict[str, dict[Labels, float]] = defaultdict(dict)
+        self._spreads: dict[str, dict[Labels, Spread]] = defaultdict(dict)
+        self._world = World(version=0, now=0.0)
+        self._taken: set[str] = set()
+        """Rentals that were taken away since that world."""
+        self.newest: metrics.Vitals | None = None
+        """What the newest tick has left behind; None: none has ended yet."""
+        self._set("build_info", 1.0, __version__)
+
+    # -- one tick ------------------------------------------------------------------------------
+
+    def begins(self) -> None:
+        """Note that a tick begins."""
+        self._began = self._steady()
+
+    def ends(self, world: World, effects: Mapping[str, int], *, is_refused: bool) -> None:
+        """Leave behind what is so as a tick ends.
+
+        `effects`: how many there are by state. `is_refused`: the checker refuses the newest plan.
+        """
+        self._observe("tick_seconds", self._steady() - self._began)
+        self._set("plan_refused", float(is_refused))
+        for state, count in effects.items():
+            self._set("effects", float(count), state)
+        self._world = world
+        self._taken.clear()
+        counts = {name: dict(rows) for name, rows in self._counts.items()}
+        spreads = {name: dict(rows) for name, rows in self._spreads.items()}
+        self.newest = metrics.Vitals(world, world.now, counts, spreads)
+
+    @contextmanager
+    def round(self) -> Generator[None]:
+        """Take the time of a planning round."""
+        began = self._steady()
+        yield
+        self._observe("round_seconds", self._steady() - began)
+
+    def timed(self, rent: Rent) -> Rent:
+        """Return a rent policy of which every choice is timed."""
+        return _Timed(rent, self._steady, lambda took_s: self._observe("solver_seconds", took_s))
+
+    def planned(self, plan: Plan) -> None:
+        """Count how good the choices of a plan are."""
+        for tender in plan.tenders:
+            if tender.gap is not None:
+                self._observe("solver_gap_ratio", tender.gap)
+            if tender.code is Code.OUT_OF_EFFORT:
+                self._count("solver_out_of_effort_total")
+
+    # -- what came back ------------------------------------------------------------------------
+
+    def answered(self, result: Result) -> None:
+        """Count what a provider has refused, and what was seen to be left over there."""
+        if isinstance(result.value, Leftovers):
+            ours = sum(one.is_ours for one in result.value.found)
+            self._set("leaks", float(ours), result.value.provider)
+        if result.error is not None and not isinstance(result.error, StoreUnusable):
+            provider = self._provider_of(result.key)
+            if provider is not None:
+                self._count("api_errors_total", provider, code_of(result.error))
+
+    def _provider_of(self, key: Key) -> str | None:
+        """Return whom an effect has asked; None: a store, or nobody."""
+        if key.verb in _OF_PROVIDER:
+            return key.subject.partition("/")[0]
+        rental = self._world.rentals.get(key.subject)
+        is_asked = key.verb in _OF_RENTAL and rental is not None and rental.taken is not None
+        return rental.taken.provider if is_asked and rental and rental.taken else None
+
+    # -- what has happened ---------------------------------------------------------------------
+
+    def happened(self, events: Iterable[e.Event]) -> None:
+        """Count what was stored."""
+        for event in events:
+            match event:
+                case e.Started():
+                    self._started(event)
+                case e.Finished():
+                    self._count("jobs_ended_total", "completed")
+                case e.Failed() | e.GaveUp():
+                    self._count("jobs_ended_total", "failed")
+                case e.Cancelled():
+                    self._count("jobs_ended_total", "cancelled")
+                case e.AttemptLost():
+                    self._count("attempts_lost_total", str(event.reason.code))
+                case e.Cleared() | e.Retried() | e.GaveWay():
+                    self._lost_work(event)
+                case e.RentalChanged():
+                    self._rental_changed(event.rental)
+                case _:
+                    pass
+
+    def _started(self, event: e.Started) -> None:
+        job = self._world.jobs.get(event.job)
+        if job is not None and job.first_started_at is None and job.placement is not None:
+            place = metrics.place_of(self._world.nodes.get(job.placement.node))
+            self._observe("admission_wait_seconds", event.at - job.submitted_at, place)
+
+    def _lost_work(self, event: e.Cleared | e.Retried | e.GaveWay) -> None:
+        self._count("lost_work_seconds_total", by=event.lost_s)
+        if isinstance(event, e.GaveWay):
+            self._count("jobs_gave_way_total")
+
+    def _rental_changed(self, rental: Rental) -> None:
+        before = self._world.rentals.get(rental.id)
+        was = before is None or before.interrupted_at is not None or rental.id in self._taken
+        if not was and rental.interrupted_at is not None and rental.taken is not None:
+            self._taken.add(rental.id)
+            self._count("preemptions_total", rental.taken.provider, rental.taken.market)
+
+    # -- counting ------------------------------------------------------------------------------
+
+    def _count(self, name: str, *labels: str, by: float = 1.0) -> None:
+        rows = self._counts[PREFIX + name]
+        rows[labels] = rows.get(labels, 0.0) + by
+
+    def _set(self, name: str, value: float, *labels: str) -> None:
+        self._counts[PREFIX + name][labels] = value
+
+    def _observe(self, name: str, value: float, *labels: str) -> None:
+        buckets = BY_NAME[PREFIX + name].buckets
+        rows = self._spreads[PREFIX + name]
+        old = rows.get(labels) or Spread((0,) * (len(buckets) + 1), 0.0)
+        at = bisect.bisect_left(buckets, value)  # a bucket holds its upper end
+        counts = (*old.counts[:at], old.counts[at] + 1, *old.counts[at + 1 :])
+        rows[labels] = Spread(counts, old.total + value)
+
+
+_OF_PROVIDER = frozenset({"look", "offers", "search", "remove"})
+"""Effects whose subject begins with the provider that is asked."""
+_OF_RENTAL = frozenset({"launch", "extend", "terminate", "sweep"})
+"""Effects whose subject is a rental, the provider of which is asked."""
+
+
+def code_of(error: CloudwhaleError) -> str:
+    """Return what a refusal is called: the name of its class, as `quota-exceeded`."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "-", type(error).__name__).lower()
+
+
+class _Timed:
+    """A rent policy that is timed; see Rent."""
+
+    def __init__(self, rent: Rent, steady: Steady, took: Callable[[Seconds], None]) -> None:
+        self._rent, self._steady, self._took = rent, steady, took
+
+    def choose(self, problem: RentalProblem) -> RentalPlan:
+        """See Rent."""
+        began = self._steady()
+        plan = self._rent.choose(problem)
+        self._took(self._steady() - began)
+        return plan
