@@ -14,6 +14,8 @@ INSTALLED := .venv/installed
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export DEBIAN_FRONTEND := noninteractive
+# Hundreds of programs start here: each would compile anew what it imports.
+export PYTHONDONTWRITEBYTECODE :=
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -48,19 +50,28 @@ demo-burst: venv  ## examples/burst.yaml: three of four jobs on machines rented 
 	    cloudwhale run examples/burst.yaml --budget 50 --sandbox -y && \
 	    cloudwhale leaks --sandbox && cloudwhale sandbox stop
 
-test: check  ## every check and every test
+test: check  ## every check and every test; with FULL=1 all seeds and launches of each
 	@echo "== tests"
-	@PATH="$(BIN):$$PATH" pytest -q -n 2 --dist=worksteal
+	@# A third worker works while the others wait for what they have started.
+	@PATH="$(BIN):$$PATH" pytest -q -n 3 --dist=worksteal
 
 check: venv  ## the guards alone: format, lint, types, imports
 	@echo "== format"
 	@$(BIN)/ruff format --check --quiet . || { echo "Mend it: .venv/bin/ruff format ."; exit 1; }
 	@echo "== lint"
 	@$(BIN)/ruff check --quiet .
-	@echo "== types, mypy"
-	@$(BIN)/mypy
+	@$(MAKE) --jobs=2 --output-sync=target pyright mypy imports
+
+.PHONY: pyright mypy imports
+pyright:
 	@echo "== types, pyright"
 	@$(BIN)/pyright
+
+mypy:
+	@echo "== types, mypy"
+	@$(BIN)/mypy
+
+imports:
 	@echo "== imports"
 	@$(BIN)/lint-imports --no-logo
 

@@ -1,17 +1,15 @@
 """The storm of the examples: machines taken, a zone empty, the controller killed; the same loss."""
 
 import faulthandler
-import re
 import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from paced_training import EXAMPLES, LIMIT_S, final_loss, pace, undisturbed_loss
 from shell import Shell, until
 
 from cloudwhale.control.store import open_store, sqlite_url
@@ -19,8 +17,6 @@ from cloudwhale.model import event as e
 from cloudwhale_providers.sandbox import Sandbox
 from cloudwhale_providers.sandbox.processes import of_folder
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
-FINAL = re.compile(r"final loss (\S+) after (\d+) steps")
 WORDS = (
     "run", "examples/train.yaml", "--budget", "5", "--sandbox",
     "--sandbox-script", "examples/weather/storm.yaml", "-y",
@@ -30,37 +26,20 @@ EMPTY = "us-east-1a"
 UNANNOUNCED = ("machine-gone", "taken-away")
 """Of a loss without a word the list's next reading tells: with the machine gone already, or still
 in the seconds in which the provider ends it."""
-LIMIT_S = 540.0
-"""Of the run; on a quiet host it takes a minute and a half, and the program by itself 40 s."""
+STEPS = 5000
+"""Longer than four interruptions, each after ten seconds, whatever each costs of the work."""
 
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Iterator[Shell]:
     shutil.copytree(EXAMPLES, tmp_path / "examples")
+    pace(tmp_path / "examples", "train.yaml", STEPS)
     settings = {"OPENBLAS_NUM_THREADS": "1", "CLOUDWHALE_SANDBOX_MACHINES": "processes"}
     found = Shell(tmp_path, settings)
     yield found
     found("sandbox", "stop")
     assert of_folder(found.home / "sandbox" / "cloud") == frozenset(), "machines end with their box"
     found.close()
-
-
-def final_loss(said: str) -> tuple[str, str]:
-    found = FINAL.findall(said)
-    assert found, said[-3000:]
-    return str(found[-1][0]), str(found[-1][1])
-
-
-def undisturbed_loss(shell: Shell) -> tuple[str, str]:
-    """Return how the training ends that nobody interrupts, by the command of its file."""
-    folder = shell.folder / "undisturbed"
-    folder.mkdir()
-    words = [sys.executable, str(shell.folder / "examples/train/train.py"), "--steps", "5000"]
-    done = subprocess.run(
-        words, cwd=folder, env=shell.environment, capture_output=True, text=True, check=True,
-        timeout=LIMIT_S,
-    )  # fmt: skip
-    return final_loss(done.stdout)
 
 
 def events(shell: Shell) -> Sequence[e.Event]:
@@ -104,7 +83,7 @@ def test_a_training_survives_the_storm_and_ends_with_the_loss_of_one_that_nobody
     assert len(bill) <= 4 + 3, "machines that were not needed are few"
     assert shell("leaks", "--sandbox", "--json").document["leaks"] == []
 
-    assert final_loss(said) == undisturbed_loss(shell)
+    assert final_loss(said) == undisturbed_loss(shell, STEPS)
 
 
 def tolls_agree_with_the_receipt(told: dict[str, Any]) -> None:

@@ -3,6 +3,7 @@
 import random
 
 import pytest
+from amounts import amount
 from staging import (
     Fuse,
     MortalEffects,
@@ -18,7 +19,7 @@ from cloudwhale.model import event as e
 from cloudwhale.model.job import ENDED, JobState
 from cloudwhale.simulation.stage import Stage
 
-SEEDS = range(60)
+SEEDS = range(amount(24, 60))
 FAULTS_A_DAY = 12
 ENDLESS = ("endless", "stubborn")
 

@@ -7,6 +7,8 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -51,6 +53,31 @@ def names_of(file: Path) -> str:
     return str(file.relative_to(ROOT))
 
 
+@dataclass(frozen=True)
+class Seen:
+    """What was seen in a module: reading all of them takes seconds, so it is done once."""
+
+    says: str
+    """Its docstring."""
+    names: tuple[str, ...]
+    """Of its functions and classes."""
+    functions: tuple[tuple[int, str, int], ...]
+    """Where each begins, its name, and how many lines it has."""
+
+
+@cache
+def seen(file: Path) -> Seen:
+    """Read a Python file."""
+    tree = ast.parse(file.read_text())
+    nodes = list(ast.walk(tree))
+    functions = [one for one in nodes if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)]
+    classes = [one for one in nodes if isinstance(one, ast.ClassDef)]
+    return Seen(
+        ast.get_docstring(tree) or "", tuple(one.name for one in (*functions, *classes)),
+        tuple((one.lineno, one.name, (one.end_lineno or 0) - one.lineno + 1) for one in functions),
+    )  # fmt: skip
+
+
 def test_no_file_is_longer_than_four_hundred_lines() -> None:
     long = {
         names_of(file): lines
@@ -62,11 +89,10 @@ def test_no_file_is_longer_than_four_hundred_lines() -> None:
 
 def test_no_function_is_longer_than_fifty_lines() -> None:
     long = {
-        f"{names_of(file)}:{node.lineno} {node.name}": size
+        f"{names_of(file)}:{line} {name}": size
         for file in modules(*FOLDERS)
-        for node in ast.walk(ast.parse(file.read_text()))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and (size := (node.end_lineno or 0) - node.lineno + 1) > FUNCTION_LINES_MOST
+        for line, name, size in seen(file).functions
+        if size > FUNCTION_LINES_MOST
     }
     assert long == {}
 
@@ -75,21 +101,16 @@ def test_names_are_words_of_the_field() -> None:
     empty = [
         f"{names_of(file)}: {name}"
         for file in modules(*PACKAGES)
-        for name in (file.stem, *_defined(file))
+        for name in (file.stem, *seen(file).names)
         if NAMES_THAT_SAY_NOTHING & {word.lower() for word in re.findall("[A-Z]?[a-z]+", name)}
     ]
     assert empty == []
 
 
-def _defined(file: Path) -> list[str]:
-    kinds = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-    return [node.name for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, kinds)]
-
-
 def test_a_module_starts_with_one_sentence() -> None:
     wrong = []
     for file in modules(*PACKAGES):
-        first = (ast.get_docstring(ast.parse(file.read_text())) or "").split("\n\n")[0]
+        first = seen(file).says.split("\n\n")[0]
         if not first.endswith((".", ":")):
             wrong.append(f"{names_of(file)}: {first}")
     assert wrong == []
