@@ -62,6 +62,7 @@ def _tell(
     from cloudwhale.control.scraping import Scraped
     from cloudwhale.control.textfile import Textfile
 
+    host.vitals.is_asked = True
     exposition = Exposition(lambda: host.vitals.newest, SystemClock().now)
     if address is not None:
         stack.enter_context(closing(Scraped(address, exposition)))

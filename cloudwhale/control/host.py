@@ -25,7 +25,7 @@ from cloudwhale.control.supply import limits_of
 from cloudwhale.control.sweeping import Sweeping
 from cloudwhale.control.this_host import leave_out_this_host
 from cloudwhale.control.timeline import Timeline
-from cloudwhale.control.vitals import Vitals
+from cloudwhale.control.vitals import LEDGER, Vitals
 from cloudwhale.control.watcher import LIST_AGAIN_S, LIST_EVERY_S, Pace, Watcher
 from cloudwhale.mailbox.bell import Bell, Rang
 from cloudwhale.mailbox.box import INBOX
@@ -256,6 +256,8 @@ def _controller(
         vitals=vitals,
         notifying=Notifying(desk.store, targets(settings.notify)),
     )
+    if vitals.is_asked:
+        vitals.knows(desk.store.costs(LEDGER), parts.notifying.waiting)
     chosen = Chosen(
         desks.policies(settings, desk.clock), settings.order, settings.score, settings.seed,
         desks.node_name(settings), wait=settings.wait, rent=settings.rent,

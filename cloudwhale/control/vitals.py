@@ -14,16 +14,23 @@ from cloudwhale import __version__
 from cloudwhale.control.effects import Key, Result
 from cloudwhale.control.sweeping import Leftovers
 from cloudwhale.model import event as e
+from cloudwhale.model.cost import CostLine, CostSum
 from cloudwhale.model.plan import Plan
 from cloudwhale.model.reason import Code
 from cloudwhale.model.rental import Rental
 from cloudwhale.model.units import Seconds
 from cloudwhale.model.world import World
 from cloudwhale.reporting import metrics
+from cloudwhale.reporting.costs import CAUSES
 from cloudwhale.reporting.metrics import Labels, Spread
-from cloudwhale.reporting.metrics_table import BY_NAME, PREFIX
+from cloudwhale.reporting.metrics_table import AT_MOST, BY_NAME, OTHER, PREFIX
 from cloudwhale.spi.errors import CloudwhaleError, StoreUnusable
 from cloudwhale.spi.renting import Rent, RentalPlan, RentalProblem
+from cloudwhale.spi.store import CostQuery
+
+LEDGER = CostQuery(by=("project", "provider", "market"))
+"""What is asked of the ledger once, before the first tick; what is charged later is added."""
+_MONEY = ("spent_usd_total", "wasted_usd_total", "saved_usd")
 
 Steady = Callable[[], Seconds]
 """Returns seconds since some moment; what something took is the difference of two."""
@@ -40,9 +47,23 @@ class Vitals:
         self._world = World(version=0, now=0.0)
         self._taken: set[str] = set()
         """Rentals that were taken away since that world."""
+        self._notices_waiting: Callable[[], int] = lambda: 0
+        self._projects: set[str] = set()
+        """Those with series of their own; others are `other`, for as long as this lives."""
+        self.is_asked = False
+        """Whether anybody will look at what is left behind."""
         self.newest: metrics.Vitals | None = None
         """What the newest tick has left behind; None: none has ended yet."""
         self._set("build_info", 1.0, __version__)
+
+    def knows(self, sums: Iterable[CostSum], notices_waiting: Callable[[], int]) -> None:
+        """Begin with what the ledger holds, as `LEDGER` asks for it: money outlives a process."""
+        for name in _MONEY:
+            self._counts[PREFIX + name].clear()
+        for each in sorted(sums, key=lambda one: -one.spent):
+            self._pay(each.key[0], each.key[1], each.key[2], each)
+            self._add("saved_usd", float(each.saved), self._own(each.key[0]))
+        self._notices_waiting = notices_waiting
 
     # -- one tick ------------------------------------------------------------------------------
 
@@ -59,8 +80,13 @@ class Vitals:
         self._set("plan_refused", float(is_refused))
         for state, count in effects.items():
             self._set("effects", float(count), state)
+        self._set("notices", float(self._notices_waiting()), "waiting")
         self._world = world
         self._taken.clear()
+        if self.is_asked:
+            self._leave(world)
+
+    def _leave(self, world: World) -> None:
         counts = {name: dict(rows) for name, rows in self._counts.items()}
         spreads = {name: dict(rows) for name, rows in self._spreads.items()}
         self.newest = metrics.Vitals(world, world.now, counts, spreads)
@@ -122,6 +148,8 @@ class Vitals:
                     self._count("attempts_lost_total", str(event.reason.code))
                 case e.Cleared() | e.Retried() | e.GaveWay():
                     self._lost_work(event)
+                case e.Charged():
+                    self._charged(event)
                 case e.RentalChanged():
                     self._rental_changed(event.rental)
                 case _:
@@ -134,7 +162,7 @@ class Vitals:
             self._observe("admission_wait_seconds", event.at - job.submitted_at, place)
 
     def _lost_work(self, event: e.Cleared | e.Retried | e.GaveWay) -> None:
-        self._count("lost_work_seconds_total", by=event.lost_s)
+        self._add("lost_work_seconds_total", event.lost_s)
         if isinstance(event, e.GaveWay):
             self._count("jobs_gave_way_total")
 
@@ -145,11 +173,35 @@ class Vitals:
             self._taken.add(rental.id)
             self._count("preemptions_total", rental.taken.provider, rental.taken.market)
 
+    # -- money ---------------------------------------------------------------------------------
+
+    def _charged(self, event: e.Charged) -> None:
+        line = event.line
+        if line is not None:
+            self._pay(line.project, line.provider, line.market, line)
+            more = 0 if line.on_demand is None else line.on_demand - line.spent
+            self._add("saved_usd", float(more), self._own(line.project))
+
+    def _pay(self, project: str, provider: str, market: str, paid: CostLine | CostSum) -> None:
+        own = self._own(project)
+        self._add("spent_usd_total", float(paid.spent), own, provider, market)
+        for cause, purpose in CAUSES.items():
+            self._add("wasted_usd_total", float(getattr(paid.purposes, purpose)), own, str(cause))
+
+    def _own(self, project: str) -> str:
+        """Return a project's label; who comes late is one of the `other`."""
+        if len(self._projects) < AT_MOST["project"]:
+            self._projects.add(project)
+        return project if project in self._projects else OTHER
+
     # -- counting ------------------------------------------------------------------------------
 
-    def _count(self, name: str, *labels: str, by: float = 1.0) -> None:
+    def _count(self, name: str, *labels: str) -> None:
+        self._add(name, 1.0, *labels)
+
+    def _add(self, name: str, more: float, *labels: str) -> None:
         rows = self._counts[PREFIX + name]
-        rows[labels] = rows.get(labels, 0.0) + by
+        rows[labels] = rows.get(labels, 0.0) + more
 
     def _set(self, name: str, value: float, *labels: str) -> None:
         self._counts[PREFIX + name][labels] = value

@@ -12,6 +12,7 @@ from cloudwhale.model.node import Node, NodeState
 from cloudwhale.model.rental import RentalState
 from cloudwhale.model.units import MICRO_PER_USD, Instant, MicroUsd
 from cloudwhale.model.world import Account, World
+from cloudwhale.planning import costing
 from cloudwhale.planning.payers import month_of, project_and_month
 from cloudwhale.reporting.metrics_table import AT_MOST, OTHER, PREFIX, TABLE, Metric
 
@@ -191,6 +192,15 @@ def _tick_age(vitals: Vitals, now: Instant) -> Mapping[Labels, float]:
     return {(): max(0.0, now - vitals.ended_at)}
 
 
+def _unsettled(vitals: Vitals, now: Instant) -> Mapping[Labels, float]:
+    found: dict[Labels, float] = {}
+    for rental in vitals.world.rentals.values():
+        for line in costing.so_far(rental, vitals.world):
+            labels = (line.provider, line.market)
+            found[labels] = found.get(labels, 0.0) + line.spent
+    return found
+
+
 # -- budgets ---------------------------------------------------------------------------------
 
 
@@ -250,5 +260,6 @@ _SEEN: Mapping[str, Callable[[Vitals, Instant], Mapping[Labels, float]]] = {
     "budget_reserved_usd": _reserved,
     "budget_spent_usd": _spent,
     "tick_age_seconds": _tick_age,
+    "unsettled_usd": _unsettled,
 }
 """What is worked out of the world; all else was counted."""

@@ -117,6 +117,10 @@ TABLE: tuple[Metric, ...] = (
         "project", unit="usd",
     ),
     _gauge(
+        "unsettled_usd", "What machines that are not paid for yet have cost so far.",
+        "provider", "market", unit="usd",
+    ),
+    _gauge(
         "budget_limit_usd", "Bounds of projects this month, and of runs that are not over.",
         "kind", "payer", unit="usd",
     ),
@@ -138,7 +142,17 @@ TABLE: tuple[Metric, ...] = (
     _gauge("tick_age_seconds", "How long ago the newest tick ended.", unit="seconds"),
     _gauge("effects", "Effects that are under way, or failed and due again.", "state"),
     _counter("api_errors_total", "Refusals of providers, and silence.", "provider", "code"),
+    _gauge("notices", "Notices to people that have not arrived yet, for each target.", "state"),
     _gauge("build_info", "1, with the version that runs.", "version"),
 )  # fmt: skip
 
 BY_NAME: Mapping[str, Metric] = {metric.name: metric for metric in TABLE}
+
+
+def as_markdown() -> str:
+    """Return the table as docs/metrics.md holds it."""
+    rows = ["| metric | kind | labels | what |", "| --- | --- | --- | --- |"]
+    for metric in TABLE:
+        labels = ", ".join(f"`{label}`" for label in metric.labels) or "-"
+        rows.append(f"| `{metric.name}` | {metric.kind} | {labels} | {metric.help} |")
+    return "\n".join(rows)

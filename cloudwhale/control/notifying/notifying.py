@@ -49,6 +49,10 @@ class Silent:
         """See Notifying."""
         return ()
 
+    def waiting(self) -> int:
+        """See Notifying."""
+        return 0
+
     def out(self, now: Instant, epoch: int, effects: Effects) -> bool:
         """See Notifying."""
         return False
@@ -70,6 +74,10 @@ class Notifying(Silent):
         """Ids of notices that are stored, as far as this controller has met them."""
         self._unsaved: list[e.Event] = []
         self._newest = 0
+
+    def waiting(self) -> int:
+        """Return how many notices have not arrived yet, counted for each target."""
+        return self._outbox.waiting()
 
     def step(self, now: Instant, epoch: int, effects: Effects) -> Instant | None:
         """Look at what is new, store what is to be told, and send what is due.

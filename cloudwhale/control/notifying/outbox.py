@@ -106,6 +106,11 @@ class Outbox:
                     parcel.notices.append(notice)
                     parcel.may_have_come |= way.tried
 
+    def waiting(self) -> int:
+        """Return how many notices have not arrived yet, counted for each target."""
+        parcels = (one for line in self._lines.values() for one in line.parcels.values())
+        return sum(len(parcel.notices) for parcel in parcels)
+
     # -- what is to be done ------------------------------------------------------------------
 
     def sorted_out(self, now: Instant, *, at_once: bool = False) -> Iterator[Notified]:
