@@ -13,6 +13,7 @@ from cloudwhale.planning import (
     checker_deadlines,
     checker_homes,
     checker_money,
+    checker_nights,
     checker_projects,
     checker_waits,
 )
@@ -317,4 +318,5 @@ RULES: tuple[Rule, ...] = (
     *checker_homes.RULES,
     *checker_company.RULES,
     *checker_deadlines.RULES,
+    *checker_nights.RULES,
 )

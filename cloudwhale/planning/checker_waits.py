@@ -24,6 +24,10 @@ def _class(job: Job) -> int:
     return sum(job.spec.priority >= start for start in CLASS_STARTS)
 
 
+OTHERWISE = ("lease-ends", "brings-home", "switches", "hops", "night")
+"""Why jobs are stopped other than for others; who stops for these has rules of its own."""
+
+
 def _stops(plan: p.Plan) -> list[p.AskToStop]:
     """Return the stops for the sake of others: not those with a lease, nor who moves."""
     return [
@@ -31,7 +35,7 @@ def _stops(plan: p.Plan) -> list[p.AskToStop]:
         for step in plan.steps
         if isinstance(step, p.AskToStop)
         and step.wish == "give-way"
-        and step.reason.code.value not in ("lease-ends", "brings-home", "switches", "hops")
+        and step.reason.code.value not in OTHERWISE
     ]
 
 

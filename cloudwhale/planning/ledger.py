@@ -14,6 +14,9 @@ from cloudwhale.model.world import Account
 from cloudwhale.planning.payers import called
 
 SECONDS_PER_HOUR = 3600
+FOR_MONEY = (Code.OVER_BUDGET, Code.SOFT_LINE, Code.WOULD_STRAND_STARTED_WORK)
+"""Why a reservation is not admitted."""
+
 LEAST_CHARGE_S: Seconds = 60.0  # the large clouds bill a minute at least
 STOP_LAG_S: Seconds = 90.0  # from a provider's own stop to the end of its bill, at most
 

@@ -21,15 +21,13 @@ from cloudwhale.model.rental import Lease, RentalState
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.model.world import World
+from cloudwhale.planning import ledger
 from cloudwhale.planning.queue import Queue, earliest
 
 BACK_WITHIN_S: Seconds = 900.0
 """A night waits so long for machines that are on their way back: then its money is all known."""
 
-FOR_MONEY = frozenset(
-    {Code.OVER_BUDGET, Code.SOFT_LINE, Code.WOULD_STRAND_STARTED_WORK, Code.WORTH}
-)
-HOPELESS = FOR_MONEY | {Code.NIGHT, Code.WAITS_FOR_JOB}
+HOPELESS = frozenset({*ledger.FOR_MONEY, Code.WORTH, Code.NIGHT, Code.WAITS_FOR_JOB})
 """What a job of a night waits for that brings nothing by itself before morning."""
 
 

@@ -178,7 +178,11 @@ def _stock(
 ) -> Stock | None:
     """Return what can be rented; None where nothing is offered, or nobody asks: most rounds."""
     asks = policies.rent is not None and world.offers and jobs
-    return stocked(world.offers, durations) if asks else None
+    if not asks:
+        return None
+    found = stocked(world.offers, durations)
+    found.value_usd_h = policies.rules.value_usd_h
+    return found
 
 
 def _in_order(world: World) -> World:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from cloudwhale.model.job import Job, Resources
 from cloudwhale.model.units import Instant, Seconds
+from cloudwhale.model.world import World
+from cloudwhale.planning.company import companies
 from cloudwhale.planning.leasing import LATE, LEAST_LEASE_S, LONGER, STOP_AFTER_S, landing_s
 from cloudwhale.planning.ledger import LEAST_CHARGE_S, STOP_LAG_S
 from cloudwhale.planning.stock import LONGEST_LEASE_S, Stock
@@ -31,6 +33,25 @@ def demand_of(wants: Resources, nodes: int = 1) -> Demand:
         disk_gib=wants.disk_gib or 0.0,
         nodes=nodes,
     )
+
+
+def by_payer(jobs: Sequence[Job], world: World, stock: Stock) -> Sequence[Sequence[Job]]:
+    """Return the jobs that may share machines: of one payer, without a budget of their own.
+
+    Processes of different projects may not (`company`).
+
+    Those of a project with a budget have machines to themselves: nobody else goes without one
+    because that project's money is spent. Nor do those who switch as they were promised share:
+    their money is admitted by another rule.
+    """
+    found: dict[tuple[str, str, str, str, bool], list[Job]] = {}
+    company = companies(jobs)
+    for job in jobs:
+        alone = "" if job.spec.budget is None else job.id
+        project = job.spec.project if job.spec.project in world.budgets else ""
+        key = (job.run, project, company[job.id], alone, stock.is_promised_now(job))
+        found.setdefault(key, []).append(job)
+    return list(found.values())
 
 
 @dataclass(frozen=True, slots=True)

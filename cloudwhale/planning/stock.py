@@ -19,6 +19,7 @@ from cloudwhale.planning.gravity import moved_usd, moves, regions_of
 from cloudwhale.planning.inventory import DUST, Free
 from cloudwhale.planning.kinds import as_kind, empty, main, named, priced
 from cloudwhale.planning.needs import spec_of
+from cloudwhale.planning.rules import Rules
 from cloudwhale.planning.speeds import speed, work_s
 from cloudwhale.planning.spot import Risk, expected_each_s
 
@@ -114,6 +115,9 @@ class Stock:
 
         self.promised: Collection[str] = ()
         """Ids of those for whom it is kept already: it is in no account of the world any more."""
+
+        self.value_usd_h: float = Rules().value_usd_h
+        """What an hour of a job's waiting is worth, where its file does not say."""
 
     def lasting(self, durations: Durations) -> Stock:
         """Return the same with other durations; what is worked out is shared, as it stays true."""
@@ -309,6 +313,34 @@ class Stock:
         used_s = np.ceil((runs_s + boot_s) / step_s - DUST) * step_s
         costs: Row = usd_h * np.maximum(used_s, least_s) / 3600.0
         return costs
+
+    def shares_usd(self, job: Job) -> Row:
+        """Return what a job's own part of a machine of each kind costs while it runs, at least.
+
+        Boot, and what of the machine nobody uses, left out; infinity where it cannot run.
+        """
+        import numpy as np
+
+        found: Row = self._money[:, 0] * self.runs_s(job) / 3600.0 * np.minimum(1, self._parts(job))
+        return found
+
+    def part(self, job: Job, offer: str) -> float:
+        """Return how large a part of a machine a job takes: of what it takes most of."""
+        return min(1.0, float(self._parts(job)[self.position[offer]]))
+
+    def _parts(self, job: Job) -> Row:
+        import numpy as np
+
+        wants = job.wants
+        asks = np.array(
+            [
+                wants.gpu.count * min(1.0, wants.gpu.share), wants.cpu, wants.memory_gib or 0.0,
+                wants.disk_gib or 0.0,
+            ]
+        )  # fmt: skip
+        has = np.maximum(self._amounts, DUST)
+        parts: Row = np.where(asks > 0, asks / has, 0.0).max(axis=1, initial=0.0)
+        return parts
 
     def options(self, job: Job) -> Iterator[Option]:
         """Yield the offers that fit a job, the cheapest first; ties end at the offer's id."""

@@ -18,7 +18,6 @@ from cloudwhale.model.units import (
 )
 from cloudwhale.model.world import Account, World
 from cloudwhale.planning import ledger, nights, projects
-from cloudwhale.planning.company import companies
 from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.enough import needed_usd
 from cloudwhale.planning.gang_renting import alike, most_at_once
@@ -37,11 +36,12 @@ from cloudwhale.planning.leasing import (
     worst_cost,
 )
 from cloudwhale.planning.payers import account_in, payers_of
-from cloudwhale.planning.problems import Purse, problem_of
+from cloudwhale.planning.problems import Purse, by_payer, problem_of
 from cloudwhale.planning.renting import Till, told
 from cloudwhale.planning.stock import Stock
 from cloudwhale.planning.tenders import micro, tender
 from cloudwhale.planning.too_late import too_late
+from cloudwhale.planning.worth import Chosen, chosen, weighed
 from cloudwhale.spi.renting import Choice, Rent, RentalProblem
 
 RAISE = "raise the budget of the run"
@@ -73,35 +73,17 @@ def rentals(
 ) -> Rented:
     """Return the machines that are rented for those who leave the queue.
 
-    Who comes first gets the money first. What is not admitted waits, and is told why.
+    Who comes first gets the money first; of a night whose money does not hold all, who is worth
+    most a dollar. What is not admitted waits, and is told why.
     """
     if not leaving or rent is None:
         return Rented()
     made = _Tendering(world, rent, durations, stock)
     made.refused = dict(nights.barred(world))
     may = [job for job, _ in leaving if job.id not in made.refused]
-    for jobs in _by_payer(may, world, stock):
-        made.ask_for(jobs)
+    for run in dict.fromkeys(job.run for job in may):
+        made.ask_for_run([job for job in may if job.run == run])
     return Rented(tuple(made.steps), made.refused, tuple(made.tenders))
-
-
-def _by_payer(jobs: Sequence[Job], world: World, stock: Stock) -> Sequence[Sequence[Job]]:
-    """Return the jobs that may share machines: of one payer, without a budget of their own.
-
-    Processes of different projects may not (`company`).
-
-    Those of a project with a budget have machines to themselves: nobody else goes without one
-    because that project's money is spent. Nor do those who switch as they were promised share:
-    their money is admitted by another rule.
-    """
-    found: dict[tuple[str, str, str, str, bool], list[Job]] = {}
-    company = companies(jobs)
-    for job in jobs:
-        alone = "" if job.spec.budget is None else job.id
-        project = job.spec.project if job.spec.project in world.budgets else ""
-        key = (job.run, project, company[job.id], alone, stock.is_promised_now(job))
-        found.setdefault(key, []).append(job)
-    return list(found.values())
 
 
 class _Tendering:
@@ -119,6 +101,25 @@ class _Tendering:
         self.at_once: set[str] = set()
         """Ids of those that go to on-demand now, as they would lack the money to switch later."""
         self._number = 0
+
+    def ask_for_run(self, jobs: Sequence[Job]) -> None:
+        """Ask for machines for all jobs of a run that leave."""
+        chosen = self._chosen(jobs)
+        for part in (jobs,) if chosen is None else chosen.jobs:
+            for group in by_payer(part, self.world, self.stock):
+                self.ask_for(group)
+        for name, reason in ({} if chosen is None else chosen.why_not()).items():
+            told_so = self.refused.get(name)
+            if told_so is not None and told_so.code in ledger.FOR_MONEY:
+                self.refused[name] = reason
+
+    def _chosen(self, jobs: Sequence[Job]) -> Chosen | None:
+        """Return who of a night is worth the money that is left; None: all may be had, or asked."""
+        if nights.night_of(self.world, jobs[0].run) is None:
+            return None
+        found = (weighed(job, self.stock, self.world.now) for job in jobs)
+        known = [one for one in found if one is not None]
+        return chosen(known, self._run_left_usd(jobs[0])) if len(known) == len(jobs) else None
 
     def ask_for(self, jobs: Sequence[Job]) -> None:
         """Ask for machines for some jobs of one payer, and take those that are admitted."""

@@ -91,6 +91,7 @@ _OF_MACHINES: dict[Code, str] = {
     Code.BRINGS_HOME: "has stopped to go on at home, is queued again",
     Code.SWITCHES: "has stopped to go on on on-demand, is queued again",
     Code.HOPS: "has stopped to go on on its next machine, is queued again",
+    Code.NIGHT: "has stopped as its night closed, is queued again",
     Code.LEASE_ENDS: "has stopped before its lease ended, is queued again",
 }
 
