@@ -3,7 +3,7 @@
 import socket
 import socketserver
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email import message_from_bytes
@@ -35,7 +35,7 @@ class Hook:
 
 
 @contextmanager
-def a_hook() -> Iterator[Hook]:
+def a_hook() -> Generator[Hook]:
     """Receive webhooks on loopback."""
     hook = Hook()
 
@@ -124,7 +124,7 @@ class _MailReceiver(socketserver.StreamRequestHandler):
 
 
 @contextmanager
-def a_mail_box() -> Iterator[MailBox]:
+def a_mail_box() -> Generator[MailBox]:
     """Receive mail on loopback, as RFC 5321 says, without TLS."""
     box = MailBox()
     receiver = type("Receiver", (_MailReceiver,), {"box": box})
@@ -134,7 +134,7 @@ def a_mail_box() -> Iterator[MailBox]:
 
 
 @contextmanager
-def a_closed_port() -> Iterator[int]:
+def a_closed_port() -> Generator[int]:
     """Keep a port on which nobody listens: whoever connects is refused."""
     with socket.socket() as kept:
         kept.bind(("127.0.0.1", 0))
@@ -142,7 +142,7 @@ def a_closed_port() -> Iterator[int]:
 
 
 @contextmanager
-def _serving(server: socketserver.TCPServer, ended: threading.Event) -> Iterator[int]:
+def _serving(server: socketserver.TCPServer, ended: threading.Event) -> Generator[int]:
     server.daemon_threads = True  # type: ignore[attr-defined]
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()

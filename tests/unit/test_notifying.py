@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from makers import a_job, a_run
 from staging import ControllerDied, Fuse, MortalEffects, MortalStore
-from stories import completes, submitted
+from stories import HERE, completes, submitted
 
 from cloudwhale.control.effects import InlineEffects
 from cloudwhale.control.notifying.message import Answer, Message
@@ -169,7 +169,7 @@ def test_a_job_that_is_interrupted_often_is_told_at_three_and_six_times() -> Non
     opened(house, "a")
     for n in range(1, 8):
         house.happens(
-            e.Placed(at=1.0, job="a", attempt=n, placement=_HERE, reason=WHY),
+            e.Placed(at=1.0, job="a", attempt=n, placement=HERE, reason=WHY),
             e.Started(at=2.0, job="a", attempt=n),
             e.GaveWay(at=3.0, job="a", attempt=n, reason=WHY),
         )
@@ -456,8 +456,6 @@ def test_nothing_waits_for_a_controller_that_ends_but_what_can_arrive() -> None:
 
 
 # -- reading ---------------------------------------------------------------------------------
-
-_HERE = completes("x")[0].placement  # type: ignore[union-attr]
 
 
 def _reserved(usd: float) -> e.Reserved:

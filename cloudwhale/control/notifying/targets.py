@@ -7,7 +7,7 @@ import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 from urllib.parse import urlsplit
 
 from cloudwhale.control.notifying.addresses import is_loopback, url_fault
@@ -182,10 +182,8 @@ class _Table:
 
     def kinds(self) -> frozenset[str]:
         """Return what it is told of; everything when it does not say."""
-        on = self._table.get("on", [ALL])
-        words = [on] if isinstance(on, str) else on
-        known = [*sorted(EVERY_KIND), ALL]
-        if not isinstance(words, list) or not words or any(word not in known for word in words):
+        words, known = _texts(self._table.get("on", ALL)), [*sorted(EVERY_KIND), ALL]
+        if not words or any(word not in known for word in words):
             raise self.wrong("on", f"a list of some of {', '.join(known)}")
         return kinds(words)
 
@@ -214,24 +212,21 @@ class _Table:
 
     def host(self, default_port: int) -> tuple[str, int]:
         """Return host and port of `mail.example.org:587`."""
+        wanted = "a host with its port, like mail.example.org:587"
         try:
             parts = urlsplit(f"//{self.word('smtp')}")
             host, port = parts.hostname, parts.port
-        except ValueError:
-            host, port = None, None
+        except ValueError as error:
+            raise self.wrong("smtp", wanted) from error
         if not host or parts.path or parts.username is not None:
-            raise self.wrong("smtp", "a host with its port, like mail.example.org:587")
+            raise self.wrong("smtp", wanted)
         return host, port or default_port
 
     def addresses(self, key: str) -> tuple[str, ...]:
         """Return mail addresses, one at least."""
-        value = self._table.get(key, [])
-        found = [value] if isinstance(value, str) else value
-        if not isinstance(found, list) or not found:
+        found = _texts(self._table.get(key, []))
+        if not found or not all(one.isascii() and _ADDRESS.fullmatch(one) for one in found):
             raise self.wrong(key, "a mail address, like ada@example.org")
-        for one in found:
-            if not isinstance(one, str) or not one.isascii() or not _ADDRESS.fullmatch(one):
-                raise self.wrong(key, "a mail address, like ada@example.org")
         return tuple(found)
 
     def command(self) -> tuple[str, ...]:
@@ -241,9 +236,16 @@ class _Table:
             words = shlex.split(value) if isinstance(value, str) else value
         except ValueError as error:
             raise self.wrong("command", f"a command or a list of its words ({error})") from error
-        if not isinstance(words, list) or not words or not all(isinstance(w, str) for w in words):
+        found = _texts(words)
+        if not found:
             raise self.wrong("command", "a command or a list of its words")
-        return (os.path.expanduser(words[0]), *words[1:])
+        return (os.path.expanduser(found[0]), *found[1:])
+
+
+def _texts(value: Any) -> list[str]:
+    """Return a list of texts, also of a single one; an empty one for what is none."""
+    found = cast("list[Any]", value) if isinstance(value, list) else [value]
+    return found if all(isinstance(one, str) for one in found) else []
 
 
 def _from_file(path: Path) -> str:
