@@ -39,6 +39,23 @@ ProjectWord = Annotated[
     str,
     typer.Argument(metavar="PROJECT", help="A project's name.", autocompletion=project_words),
 ]
+Whose = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[PROJECT|RUN]",
+        help="A project, or the id of a run.",
+        autocompletion=project_words,
+        show_default=False,
+    ),
+]
+Soft = Annotated[
+    str | None,
+    typer.Option(
+        "--soft",
+        metavar="SHARE",
+        help="Part of it past which nothing new is rented, 90% or 0.9; else 0.9.",
+    ),
+]
 EveryOne = Annotated[
     bool, typer.Option("--all", "-a", help="Ended runs and months that are over, too.")
 ]
@@ -78,15 +95,7 @@ def list_budgets(everything: EveryOne = False, as_json: AsJson = False) -> None:
     ),
 )
 def set_budget(
-    whose: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[PROJECT|RUN]",
-            help="A project, or the id of a run.",
-            autocompletion=project_words,
-            show_default=False,
-        ),
-    ] = None,
+    whose: Whose = None,
     amount: Annotated[
         str | None,
         typer.Argument(
@@ -107,14 +116,7 @@ def set_budget(
     monthly: Annotated[
         str | None, typer.Option("--monthly", metavar="USD", help="As USD/month.")
     ] = None,
-    soft: Annotated[
-        str | None,
-        typer.Option(
-            "--soft",
-            metavar="SHARE",
-            help="Part of it past which nothing new is rented, 90% or 0.9; else 0.9.",
-        ),
-    ] = None,
+    soft: Soft = None,
     as_json: AsJson = False,
 ) -> None:
     """Bound what a project may spend on rented machines in each month, or change a run's budget.

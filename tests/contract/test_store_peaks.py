@@ -13,7 +13,7 @@ HERE = Placement(node="host", devices=("gpu-0",))
 FAMILY = ("default", "fit")
 
 
-def ran(store: Store, job: str, end: e.Leaves) -> None:
+def ran(store: Store, job: str, end: e.Finished | e.Failed) -> None:
     store.append(
         [
             *submitted(a_job(job, name="fit", resources=wants(gpus=1))),

@@ -6,17 +6,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cloudwhale.model.job import GpuRequest, Resources, Span
-from cloudwhale.model.peak import Peak
+from cloudwhale.model.peak import End, Peak
 from cloudwhale.planning.growth import STEPS_GIB
 from cloudwhale.planning.sizing import EVIDENCE, HEAD_ROOM, gpu_measured, size
 
+ENDS: tuple[End, ...] = ("completed", "outgrew", "other")
 GIB = st.floats(min_value=0.01, max_value=300.0)
 
 
 @st.composite
 def peaks(draw: st.DrawFn) -> Peak:
     had, used = draw(GIB), draw(st.none() | GIB)
-    end = draw(st.sampled_from(("completed", "outgrew", "other")))
+    end = draw(st.sampled_from(ENDS))
     grown = had * draw(st.floats(1.1, 3.0)) if end == "outgrew" and draw(st.booleans()) else None
     return Peak(
         job="j", at=0.0, end=end, asked_gib=had, had_gib=had, used_gib=used, grown_gib=grown,
