@@ -9,11 +9,13 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, lite
 
 from cloudwhale.control.store import tables as t
 from cloudwhale.model.cost import CostLine, CostSum, Dimension, Items, Purposes
+from cloudwhale.model.units import MicroUsd
 from cloudwhale.planning.cost_sums import FILTERS, ITEMS, PURPOSES, milliseconds, zone_named
 from cloudwhale.spi.store import CostQuery
 
 QUARTER_S = 900
-DAY_S = 86_400
+QUARTERS = 96
+"""Of a day."""
 AHEAD_DAYS = 1_000_000  # added before a division that would round to zero what lies before 1970
 LINES_AT_ONCE = 2_000
 
@@ -21,7 +23,8 @@ _C = t.charges.c
 _COLUMNS: Mapping[str, ColumnElement[Any]] = {"run": _C.payer} | {
     name: _C[name] for name in FILTERS if name != "run"
 }
-_SUMMED = [func.sum(_C[name]) for name in (*ITEMS, *PURPOSES)]
+_SUMMED = ("disk", "address", "egress", "boot", "idle", "lost", "failed", "over")
+"""What is not in it is the rest: fewer sums take less time."""
 _SUMS: list[ColumnElement[Any]] = [
     func.count(),
     func.count(_C.job.distinct()),
@@ -29,7 +32,7 @@ _SUMS: list[ColumnElement[Any]] = [
     func.sum(_C.on_demand - _C.amount),
     func.count(_C.on_demand),
     func.sum(_C.gpu_ms),
-    *_SUMMED,
+    *(func.sum(_C[name]) for name in _SUMMED),
 ]
 
 
@@ -47,11 +50,11 @@ def row_of(seq: int, line: CostLine) -> dict[str, Any]:
 
 
 def _line_of(row: Mapping[str, Any]) -> CostLine:
-    return CostLine(
+    return CostLine.model_construct(
         run=row["payer"], spent=row["amount"], gpu_s=row["gpu_ms"] / 1000.0,
-        items=Items(**{name: row[name] for name in ITEMS}),
-        purposes=Purposes(**{name: row[name] for name in PURPOSES}),
-        **{name: row[name] for name in _AS_THEY_ARE},
+        items=Items.model_construct(**{name: row[name] for name in ITEMS}),
+        purposes=Purposes.model_construct(**{name: row[name] for name in PURPOSES}),
+        is_running=False, **{name: row[name] for name in _AS_THEY_ARE},
     )  # fmt: skip
 
 
@@ -96,15 +99,19 @@ def _day(number: int) -> str:
 def _sum_of(row: tuple[Any, ...], reads: Sequence[Callable[[Any], str]]) -> CostSum:
     key = tuple(read(value) for read, value in zip(reads, row, strict=False))
     # PostgreSQL sums integers to a decimal; a sum of nothing is NULL.
-    lines, jobs, spent, saved, priced, gpu_ms, *parts = (int(x or 0) for x in row[len(reads) :])
-    items = dict(zip(ITEMS, parts, strict=False))
-    purposes = dict(zip(PURPOSES, parts[len(ITEMS) :], strict=True))
-    return CostSum.model_validate(
-        {
-            "key": key, "lines": lines, "jobs": jobs, "spent": spent, "saved": saved,
-            "unpriced": lines - priced, "gpu_s": gpu_ms / 1000.0, "items": items,
-            "purposes": purposes,
-        }
+    lines, jobs, spent, saved, priced, gpu_ms, *parts = (int(x or 0) for x in row[len(key) :])
+    disk, address, egress, boot, idle, lost, failed, over = map(MicroUsd, parts)
+    useful = MicroUsd(spent - boot - idle - lost - failed - over - egress)
+    return CostSum.model_construct(
+        key=key, lines=lines, jobs=jobs, spent=MicroUsd(spent),
+        saved=MicroUsd(saved), unpriced=lines - priced, gpu_s=gpu_ms / 1000.0,
+        items=Items.model_construct(
+            machine=MicroUsd(spent - disk - address - egress), disk=disk, address=address,
+            egress=egress,
+        ),
+        purposes=Purposes.model_construct(
+            useful=useful, boot=boot, idle=idle, lost=lost, failed=failed, over=over, moved=egress,
+        ),
     )  # fmt: skip
 
 
@@ -118,34 +125,35 @@ def _local_day(connection: Connection, query: CostQuery, zone: tzinfo) -> Column
     ).one()
     ahead = _ahead(zone, int(first or 0), int(last or 0))
     offset: ColumnElement[Any] = (
-        case(*((_C.quarter < until, seconds) for until, seconds in ahead[:-1]), else_=ahead[-1][1])
+        case(*((_C.quarter < until, many) for until, many in ahead[:-1]), else_=ahead[-1][1])
         if len(ahead) > 1
         else literal(ahead[0][1])
     )
-    return (_C.quarter * QUARTER_S + offset + AHEAD_DAYS * DAY_S) // DAY_S
+    # In quarters, as PostgreSQL counts these columns in 32 bits.
+    return (_C.quarter + offset + AHEAD_DAYS * QUARTERS) // QUARTERS
 
 
 def _ahead(zone: tzinfo, first: int, last: int) -> list[tuple[int, int]]:
-    """Return by how many seconds a zone is ahead: each until a quarter, the last for ever."""
+    """Return by how many quarters a zone is ahead: each until a quarter, the last for ever."""
     found: list[tuple[int, int]] = []
-    at, now = first, _offset_s(zone, first)
-    day = DAY_S // QUARTER_S
+    at, now = first, _offset(zone, first)
     while at < last:
-        following = min(at + day, last)
-        if _offset_s(zone, following) != now:
+        following = min(at + QUARTERS, last)
+        if _offset(zone, following) != now:
             low, high = at, following
             while high - low > 1:
                 middle = (low + high) // 2
-                low, high = (middle, high) if _offset_s(zone, middle) == now else (low, middle)
+                low, high = (middle, high) if _offset(zone, middle) == now else (low, middle)
             found.append((high, now))
-            following, now = high, _offset_s(zone, high)
+            following, now = high, _offset(zone, high)
         at = following
     return [*found, (last + 1, now)]
 
 
-def _offset_s(zone: tzinfo, quarter: int) -> int:
+def _offset(zone: tzinfo, quarter: int) -> int:
+    """Return by how many quarters of an hour a zone is ahead; those of today are of whole ones."""
     offset = datetime.fromtimestamp(quarter * QUARTER_S, UTC).astimezone(zone).utcoffset()
-    return 0 if offset is None else int(offset.total_seconds())
+    return 0 if offset is None else int(offset.total_seconds() // QUARTER_S)
 
 
 # -- lines -----------------------------------------------------------------------------------

@@ -38,6 +38,12 @@ PARTS = (
 )  # fmt: skip
 """Columns of a charge: it by what was bought, and by what that was for."""
 
+SUMMED = (
+    "amount", "on_demand", "gpu_ms",
+    "disk", "address", "egress", "boot", "idle", "lost", "failed", "over",
+)  # fmt: skip
+"""Columns of a charge that are added up; of the other parts the rest is known."""
+
 revision = Table(
     "alembic_version",
     metadata,
@@ -155,6 +161,8 @@ charges = Table(
     *(Column(name, BigInteger, nullable=False) for name in PARTS),
     Index("charges_of_payer", "payer", "job"),
     Index("charges_in_time", "began_at", "seq"),
+    # All that is added up by project lies in it, in its order.
+    Index("charges_by_project", "project", "job", "began_at", *SUMMED),
 )
 
 notices = Table(

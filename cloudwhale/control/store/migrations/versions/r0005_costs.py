@@ -13,6 +13,11 @@ SUMS = (
     "useful", "boot", "idle", "lost", "failed", "over", "moved",
 )  # fmt: skip
 
+SUMMED = (
+    "amount", "on_demand", "gpu_ms",
+    "disk", "address", "egress", "boot", "idle", "lost", "failed", "over",
+)  # fmt: skip
+
 
 def upgrade() -> None:
     """Make the tables; charges are written anew from the events that they came from."""
@@ -35,6 +40,7 @@ def upgrade() -> None:
     )
     op.create_index("charges_of_payer", "charges", ["payer", "job"])
     op.create_index("charges_in_time", "charges", ["began_at", "seq"])
+    op.create_index("charges_by_project", "charges", ["project", "job", "began_at", *SUMMED])
     op.create_table(
         "notices",
         sa.Column("id", sa.String, primary_key=True),
