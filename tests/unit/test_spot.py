@@ -1,4 +1,5 @@
 import math
+from functools import cache
 
 import numpy as np
 import pytest
@@ -26,6 +27,7 @@ RISKS = (
 SAMPLES = 4000
 
 
+@cache
 def drawn_s(work_s: float, risk: Risk, seed: int) -> list[float]:
     """Return the times of played lives: machines one after another, saves, restarts."""
     drawn = np.random.default_rng(seed)
