@@ -1,4 +1,4 @@
-"""The command about money: budget, with list, set, unset, history and forecast."""
+"""The commands about money: suggest; budget, with list, set, unset, history and forecast."""
 
 import re
 from typing import Annotated, Any
@@ -193,6 +193,27 @@ def forecast(
     raise typer.Exit(do(project, as_json))
 
 
+def suggest(
+    project: Annotated[
+        str | None,
+        typer.Option("--project", metavar="PROJECT", help="Of one.", autocompletion=project_words),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what jobs ask for, what they used of it, and what they should ask for.
+
+    By jobs of one name and project: the most and the median that their newest attempts used, the
+    next size with head-room above it, cheaper GPUs that would hold it, and what these would have
+    saved. With `auto_size: true` in its file a job asks for that size by itself.
+    """
+    from cloudwhale.cli.suggesting import suggest as do
+
+    raise typer.Exit(do(project, as_json))
+
+
 def add_to(app: typer.Typer) -> None:
-    """Add this command."""
+    """Add these commands."""
     app.add_typer(budget, name="budget")
+    app.command(epilog=examples("cloudwhale suggest", "cloudwhale suggest --project nlp --json"))(
+        suggest
+    )

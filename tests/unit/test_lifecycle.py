@@ -11,12 +11,10 @@ from cloudwhale.model import event as e
 from cloudwhale.model.job import ENDED, HOLDS_A_PLACE, Checkpoint, Job, JobState, MemberEnd, Wish
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.rental import RentalState
-from cloudwhale.model.resources import Resources
 from cloudwhale.planning.lifecycle import RENTAL_TRANSITIONS, TRANSITIONS, apply, moved
 from cloudwhale.spi.errors import IllegalTransition
 
-LIVE = [state for state in JobState if state not in ENDED]
-HOLDING = sorted(HOLDS_A_PLACE)
+LIVE, HOLDING = [state for state in JobState if state not in ENDED], sorted(HOLDS_A_PLACE)
 NOW, WELL = 100.0, MemberEnd(how="exited", exit_code=0, at=100.0)
 
 
@@ -40,7 +38,7 @@ EVENTS: Mapping[type[e.OfJob], Callable[[int], e.OfJob]] = {
     e.Placed: lambda n: e.Placed(at=NOW, job="j", attempt=n + 1, placement=HERE, reason=WHY),
     e.Waits: lambda _: e.Waits(at=NOW, job="j", reason=WHY),
     e.Held: lambda _: e.Held(at=NOW, job="j", until=NOW + 60.0, reason=WHY),
-    e.Sized: lambda _: e.Sized(at=NOW, job="j", wants=Resources(cpu=3.0), reason=WHY),
+    e.Sized: lambda _: e.Sized(at=NOW, job="j", wants=a_job("j").wants, reason=WHY),
     e.Parked: lambda _: e.Parked(at=NOW, job="j", reason=WHY),
     e.GaveUp: lambda _: e.GaveUp(at=NOW, job="j", reason=WHY),
     e.StopWished: lambda n: e.StopWished(at=NOW, job="j", attempt=n, wish="limit", reason=WHY),
