@@ -141,3 +141,22 @@ def test_a_lease_that_a_project_cannot_lengthen_lands_its_job() -> None:
     settles(stage, 2500.0)
     spent = account(stage, "nlp").spent
     assert 0 < spent <= held
+
+
+def test_a_budget_that_is_raised_while_the_controller_runs_is_rented_with_in_the_next_round() -> (
+    None
+):
+    stage = a_cloudy_stage((), budget="10")
+    bounded(stage, "nlp", "0.01")
+    job = queued(stage, "quick", "nlp")
+    stage.raise_controller()
+    assert not stage.play(lambda: bool(rentals_of(stage)), 120.0)
+    assert Code.OVER_BUDGET in told(stage, job)
+    before, raised_at = stage.controller, stage.scenery.clock.now()
+    assert before is not None
+    rounds = before.rounds
+    bounded(stage, "nlp", "5")
+    assert stage.play(lambda: bool(rentals_of(stage)), 5.0)
+    assert stage.controller is before and before.rounds == rounds + 1
+    [story] = rentals_of(stage).values()
+    assert story[0].reserved_at - raised_at <= 5.0
