@@ -54,9 +54,9 @@ def morning(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the report of a night again: what ran, what it cost, what failed, what is left over.
+    """Show the morning report of a night again.
 
-    `night` ends with it. While a night goes on, this is how it stands.
+    What ran, what it cost, what failed and why, what is left over. `night` ends with it. While a night goes on, this is how it stands.
     """
     from cloudwhale.cli.mornings import again as do
 
