@@ -1,20 +1,14 @@
 """Notices from events to their targets: once each, over kills, outages and storms."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Sequence
 
-import pytest
 from makers import a_job, a_run
-from staging import ControllerDied, Fuse, MortalEffects, MortalStore
+from notify_house import TOLD, USD, WHY, House, fails, opened
 from stories import HERE, completes, submitted
 
-from cloudwhale.control.effects import InlineEffects
 from cloudwhale.control.notifying.message import Answer, Message
-from cloudwhale.control.notifying.notifying import Notifying, Sent
 from cloudwhale.control.notifying.targets import Target, targets
-from cloudwhale.control.store import open_store, sqlite_url
 from cloudwhale.control.store.memory import MemoryStore
 from cloudwhale.model import event as e
 from cloudwhale.model.budget import Budget
@@ -22,83 +16,7 @@ from cloudwhale.model.job import NotifyRule
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.units import Instant, MicroUsd
 from cloudwhale.planning.noticing import own_name
-from cloudwhale.spi.errors import Fenced
 from cloudwhale.spi.store import Store
-
-OPS = targets({"ops": {"webhook": "https://hooks.example/ops"}})
-TOLD = Answer("told", "hooks.example answers 204")
-WHY = Reason(code=Code.COMMAND_FAILED, says="its process ended with 3")
-USD = 1_000_000
-
-
-@dataclass
-class Receivers:
-    """Whoever is told: what they answer, and what they got, by target."""
-
-    answer: Callable[[Target, Message], Answer] = lambda target, message: TOLD
-    got: list[tuple[str, Message]] = field(default_factory=list[tuple[str, Message]])
-
-    def send(self, message: Message, target: Target, now: Instant) -> Answer:
-        """Take a message."""
-        answer = self.answer(target, message)
-        self.got.append((target.name, message))
-        return answer
-
-    def titles(self, target: str = "ops") -> list[str]:
-        """Return what one was told."""
-        return [message.title for name, message in self.got if name == target]
-
-
-class House:
-    """A store, a controller's telling over it, and a clock."""
-
-    def __init__(
-        self, store: Store | None = None, wanted: Mapping[str, Target] = OPS, at: Instant = 100.0
-    ) -> None:
-        self.store = store or MemoryStore()
-        self.wanted, self.now = wanted, at
-        self.all = Receivers()
-        self.effects = InlineEffects()
-        self.begin()
-
-    def begin(self, store: Store | None = None) -> None:
-        """Begin the next controller's life."""
-        self.epoch = self.store.new_epoch("one", self.now)
-        self.telling = Notifying(store or self.store, self.wanted, self.all.send)
-
-    def step(self) -> Instant | None:
-        """Take a tick."""
-        for result in self.effects.done(self.now):
-            assert isinstance(result.value, Sent)
-            self.telling.heard(result.value, self.now)
-        return self.telling.step(self.now, self.epoch, self.effects)
-
-    def play(self, until: Instant) -> None:
-        """Take ticks when they are due, until a time."""
-        while self.now < until:
-            due = self.step()
-            while self.effects.has_ended:
-                due = self.step()
-            self.now = min(until, max(self.now, due if due is not None else until))
-            if due is not None and due <= self.now:
-                continue
-        self.step()
-
-    def happens(self, *events: e.Event) -> None:
-        """Store what has happened, as the controller does."""
-        self.store.append(events, epoch=self.epoch)
-
-
-def opened(house: House, *jobs: str, **fields: object) -> None:
-    """Open a run and submit jobs; the controller looks at them."""
-    house.store.append([e.RunOpened(at=house.now, run=a_run())])
-    house.store.append(submitted(*(a_job(job, **fields) for job in jobs)))
-    house.step()
-
-
-def fails(job: str, at: Instant = 100.0) -> list[e.Event]:
-    return [*completes(job)[:2], e.Failed(at=at, job=job, attempt=1, exit_code=3, reason=WHY)]
-
 
 # -- what is told ----------------------------------------------------------------------------
 
@@ -115,7 +33,7 @@ def test_the_end_of_a_job_is_told_once() -> None:
     assert {one.state for one in house.store.notices()} == {"told"}
 
 
-def test_what_was_before_the_first_controller_that_tells_is_not_told() -> None:
+def test_what_was_before_the_first_controller_that_tells_is_nottold_of() -> None:
     store = MemoryStore()
     store.append([e.RunOpened(at=1.0, run=a_run())])
     store.append(submitted(a_job("a")))
@@ -223,7 +141,7 @@ def test_money_that_does_not_reach_is_told_once_for_its_run() -> None:
     assert house.all.titles() == ["the budget of run run-1 does not reach for train"]
 
 
-def test_what_was_left_over_in_a_cloud_is_told() -> None:
+def test_what_was_left_over_in_a_cloud_istold_of() -> None:
     house = House()
     found = Reason(code=Code.LEFTOVER_REMOVED, says="volume v-1 belongs to no machine: removed")
     house.step()
@@ -326,136 +244,7 @@ def test_a_clock_that_jumps_an_hour_loses_nothing_and_doubles_nothing() -> None:
     assert len(house.all.got) == 2
 
 
-# -- storms ----------------------------------------------------------------------------------
-
-
-def test_a_storm_is_put_together() -> None:
-    house = House()
-    jobs = [f"j{n}" for n in range(1000)]
-    opened(house, *jobs)
-    for job in jobs:
-        house.happens(*completes(job))
-    house.play(house.now + 600)
-    assert len(house.all.got) <= 15
-    assert (
-        _told(house) == {one.id: 1 for one in house.store.notices()} and len(_told(house)) == 1000
-    )
-
-
-def test_a_steady_stream_is_no_more_than_so_many_messages_in_a_minute() -> None:
-    house = House()
-    jobs = [f"j{n}" for n in range(120)]
-    opened(house, *jobs)
-    sent_at: list[Instant] = []
-
-    def answer(target: Target, message: Message) -> Answer:
-        sent_at.append(house.now)
-        return TOLD
-
-    house.all.answer = answer
-    for job in jobs:
-        house.happens(*completes(job))
-        house.play(house.now + 2.0)
-    house.play(house.now + 300)
-    most = max(sum(at <= other < at + 60 for other in sent_at) for at in sent_at)
-    assert most <= 11, "ten, and what was put together"
-    assert len(_told(house)) == 120 and set(_told(house).values()) == {1}
-
-
-def test_who_comes_back_after_an_outage_gets_it_put_together() -> None:
-    house, back_at = House(), 100.0 + 3600
-    house.all.answer = lambda target, message: (
-        TOLD if house.now >= back_at else Answer("again", "nothing in time")
-    )
-    opened(house, *(f"j{n}" for n in range(60)))
-    for n in range(60):
-        house.happens(*completes(f"j{n}"))
-        house.play(house.now + 30.0)
-    before = len(house.all.got)
-    house.play(back_at + 4 * 3600)
-    assert len(house.all.got) - before < 40
-    assert {one.state for one in house.store.notices()} == {"told"}
-
-
-# -- kills -----------------------------------------------------------------------------------
-
-
-def _life(house: House, fuse: Fuse) -> None:
-    """One controller's life, which may end around any of its writes and messages."""
-    house.effects = MortalEffects(fuse)
-    house.begin(MortalStore(house.store, fuse))
-    house.play(house.now + 200)
-
-
-@pytest.mark.parametrize("after", [False, True])
-def test_whenever_it_is_killed_all_is_told_and_what_comes_twice_is_the_same(after: bool) -> None:
-    point = 1
-    while True:
-        house = House()
-        opened(house, *(f"j{n}" for n in range(14)))
-        house.happens(*(event for n in range(13) for event in completes(f"j{n}")), *fails("j13"))
-        fuse = Fuse(point, after)
-        try:
-            _life(house, fuse)
-        except ControllerDied:
-            house.effects = InlineEffects()
-            house.begin()
-            house.play(house.now + 300)
-        bodies = {(name, message.id): message.body() for name, message in house.all.got}
-        assert all(bodies[name, message.id] == message.body() for name, message in house.all.got)
-        once = _told(house, distinct=True)
-        assert once == {one.id: 1 for one in house.store.notices()} and len(once) == 14
-        assert {one.state for one in house.store.notices()} == {"told"}
-        if fuse.count < point:
-            return
-        point += 1
-
-
-def test_whoever_was_taken_over_from_tells_no_more(tmp_path: Path) -> None:
-    store = open_store(sqlite_url(tmp_path / "db"), may_migrate=True)
-    house = House(store)
-    opened(house, "a")
-    house.happens(*completes("a"))
-    store.new_epoch("another", house.now)
-    with pytest.raises(Fenced):
-        house.step()
-    assert house.all.got == []
-    store.close()
-
-
-def test_a_database_keeps_what_is_to_be_told(tmp_path: Path) -> None:
-    store = open_store(sqlite_url(tmp_path / "db"), may_migrate=True)
-    house = House(store)
-    opened(house, "a", "b")
-    house.all.answer = lambda target, message: Answer("again", "nothing in time")
-    house.happens(*completes("a"), *fails("b"))
-    house.play(house.now + 1)
-    assert [one.state for one in store.notices(due=True)] == ["due", "due"]
-    house.all.answer = lambda target, message: TOLD
-    house.begin()
-    house.play(house.now + 100)
-    assert not store.notices(due=True) and len(store.notices(limit=1)) == 1
-    store.close()
-
-
-def test_nothing_waits_for_a_controller_that_ends_but_what_can_arrive() -> None:
-    house = House()
-    opened(house, *(f"j{n}" for n in range(40)))
-    house.happens(*(event for n in range(40) for event in completes(f"j{n}")))
-    while house.telling.out(house.now, house.epoch, house.effects):
-        pass
-    assert len(_told(house)) == 40, "nothing is put off"
-    house.all.answer = lambda target, message: Answer("again", "nothing in time")
-    opened_more = submitted(a_job("last"))
-    house.store.append(opened_more)
-    house.happens(*completes("last"))
-    turns = 0
-    while house.telling.out(house.now, house.epoch, house.effects):
-        turns += 1
-    assert turns < 10, "who does not answer is not waited for"
-
-
-# -- reading ---------------------------------------------------------------------------------
+# -- reading ----
 
 
 def _reserved(usd: float) -> e.Reserved:
@@ -465,19 +254,3 @@ def _reserved(usd: float) -> e.Reserved:
 def _notified(store: Store) -> Sequence[e.Notified]:
     events = [one.event for one in store.events(":events")]
     return [one for one in events if isinstance(one, e.Notified)]
-
-
-def _told(house: House, *, distinct: bool = False) -> dict[str, int]:
-    """Return how often each notice came, alone or in a digest; of messages by id if distinct."""
-    messages: Iterable[Message] = (message for _, message in house.all.got)
-    if distinct:
-        messages = {message.id: message for message in messages}.values()
-    found: Counter[str] = Counter()
-    digests: dict[str, list[str]] = {}
-    for one in house.store.notices():
-        for way in one.ways.values():
-            if way.digest:
-                digests.setdefault(way.digest, []).append(one.id)
-    for message in messages:
-        found.update(digests.get(message.id, [message.facts.get("id", "")]))
-    return dict(found)
