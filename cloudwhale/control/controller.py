@@ -88,7 +88,7 @@ class Controller:
         self._executor = parts.executor
         self._effects = parts.effects
         self._timeline = parts.timeline
-        self._vitals = parts.vitals
+        self.vitals = parts.vitals
         self._notifying = parts.notifying
         self._dealings = Dealings(parts.watcher.offers, parts.sweeping, parts.store.events)
         self._lives = Lives(parts.store.past_rentals)
@@ -118,7 +118,7 @@ class Controller:
         where that can be told. Raises StoreUnusable when the database cannot be used now: nothing
         is lost, the next tick goes on.
         """
-        self._vitals.begins()
+        self.vitals.begins()
         now = self._now()
         self._look(now, rung=rung)
         world = self._store.world(now)
@@ -136,7 +136,7 @@ class Controller:
         )
         if self._watcher.is_informed:
             if self._is_due(world):
-                with self._vitals.round():
+                with self.vitals.round():
                     self._decide(world)
             elif self._may_retry(now):
                 self._try_again(world)
@@ -144,7 +144,7 @@ class Controller:
         self.due_at = earliest(
             self._look_again_at, self._watcher.next_look_at(), self._effects.retry_at(), told_at
         )
-        self._vitals.ends(world, self._effects.counts(), is_refused=bool(self.incident))
+        self.vitals.ends(world, self._store.world, self._effects.counts(), self.incident)
         return None if self.due_at is None else max(0.0, self.due_at - now)
 
     @property
@@ -187,7 +187,7 @@ class Controller:
         reading = Reading(world, now, self._dealings.was_rented)
         hired = Hired(world, now, reading.jobs, self._watcher.has_heard_out)
         for result in self._effects.done(now):
-            self._vitals.answered(result)
+            self.vitals.answered(result)
             dealt = list(self._dealings.heard(result, hired, now))
             reading.learn(dealt)
             self._unsaved += dealt
@@ -239,7 +239,7 @@ class Controller:
         """Store what has happened; what cannot be stored now is kept for the next tick."""
         if self._unsaved:
             self._store.append(self._unsaved, epoch=self.epoch)
-            self._vitals.happened(self._unsaved)
+            self.vitals.happened(self._unsaved)
             self._unsaved = []
 
     def _came(
@@ -321,7 +321,7 @@ class Controller:
 
     def _decide(self, world: World) -> None:
         made, asked = self._planned(world)
-        self._vitals.planned(made)
+        self.vitals.planned(made)
         self.rounds += 1
         settled_at = world.version
         if made.steps and not self._is_refused(made, world):
@@ -353,7 +353,7 @@ class Controller:
         if chosen.decide is not None:
             return chosen.decide(world), None
         rent = chosen.policies.rent
-        asked = None if rent is None else Noted(self._vitals.timed(rent))
+        asked = None if rent is None else Noted(self.vitals.timed(rent))
         return plan(world, replace(chosen.policies, rent=asked)), asked
 
     def _is_refused(self, made: p.Plan, world: World) -> bool:
@@ -388,7 +388,7 @@ class Controller:
             plan=made,
         )
         self._store.record(round_, events, epoch=self.epoch, offers=offers.text)
-        self._vitals.happened(events)
+        self.vitals.happened(events)
 
 
 def _noted(subject: str, code: Code, says: str, at: Instant, change: str = "") -> e.Noted:

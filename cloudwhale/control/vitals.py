@@ -9,6 +9,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 
 from cloudwhale import __version__
 from cloudwhale.control.effects import Key, Result
@@ -18,7 +19,7 @@ from cloudwhale.model.cost import CostLine, CostSum
 from cloudwhale.model.plan import Plan
 from cloudwhale.model.reason import Code
 from cloudwhale.model.rental import Rental
-from cloudwhale.model.units import Seconds
+from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.model.world import World
 from cloudwhale.reporting import metrics
 from cloudwhale.reporting.costs import CAUSES
@@ -71,25 +72,28 @@ class Vitals:
         """Note that a tick begins."""
         self._began = self._steady()
 
-    def ends(self, world: World, effects: Mapping[str, int], *, is_refused: bool) -> None:
+    def ends(
+        self, seen: World, known: Callable[[Instant], World], effects: Mapping[str, int], fault: str
+    ) -> None:
         """Leave behind what is so as a tick ends.
 
-        `effects`: how many there are by state. `is_refused`: the checker refuses the newest plan.
+        `seen`: the world that it has planned for. `known`: returns what is stored by now.
+        `effects`: how many there are by state. `fault`: what the checker has against the plan.
         """
         self._observe("tick_seconds", self._steady() - self._began)
-        self._set("plan_refused", float(is_refused))
+        self._world = seen
+        self._taken.clear()
+        if not self.is_asked:
+            return
+        self._set("plan_refused", float(bool(fault)))
+        self._set("notices", float(self._notices_waiting()), "waiting")
         for state, count in effects.items():
             self._set("effects", float(count), state)
-        self._set("notices", float(self._notices_waiting()), "waiting")
-        self._world = world
-        self._taken.clear()
-        if self.is_asked:
-            self._leave(world)
-
-    def _leave(self, world: World) -> None:
+        after = replace(known(seen.now), sightings=seen.sightings, offers=seen.offers)
         counts = {name: dict(rows) for name, rows in self._counts.items()}
         spreads = {name: dict(rows) for name, rows in self._spreads.items()}
-        self.newest = metrics.Vitals(world, world.now, counts, spreads)
+        self._world = after
+        self.newest = metrics.Vitals(after, after.now, counts, spreads)
 
     @contextmanager
     def round(self) -> Generator[None]:
