@@ -56,7 +56,8 @@ def morning(
 ) -> None:
     """Show the morning report of a night again.
 
-    What ran, what it cost, what failed and why, what is left over. `night` ends with it. While a night goes on, this is how it stands.
+    What ran, what it cost, what failed and why, what is left over. `night` ends with it. While a
+    night goes on, this is how it stands.
     """
     from cloudwhale.cli.mornings import again as do
 

@@ -202,6 +202,8 @@ class Watch:
             emit(run_keys(receipt))
             return
         self._paper.sheet(receipt_sheet(receipt_here(receipt)))
+        if receipt.spent_usd:
+            self._paper.say(f"`cloudwhale receipt {run.id} --what-if` says more of that money.")
         for job in jobs:
             if job.state is JobState.PARKED and job.reason is not None:
                 self._paper.say(f"{job.id} is parked. What would change it: {job.reason.change}")
