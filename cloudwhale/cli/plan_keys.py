@@ -68,6 +68,7 @@ def _job(job: PreviewJob) -> dict[str, Any]:
         "expected_s": expected.length_s,
         "guessed": expected.is_guessed,
         "guessed_from": expected.source if expected.is_guessed else None,
+        "sized": job.sized or None,
         "guessed_from_runs": expected.samples,
         "held_until": iso(job.held_until),
         "switches_at": iso(job.switches_at),

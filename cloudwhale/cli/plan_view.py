@@ -197,6 +197,7 @@ def _notes(preview: Preview, left: Sequence[_Group]) -> list[str]:
             counts[WORDS[group.job.state][0]] += group.count
         each = ", ".join(f"{count:,} {word}" for word, count in sorted(counts.items()))
         notes.append(f"and {counted(counts.total(), 'job')} more: {each}")
+    notes += dict.fromkeys(f"{job.name} {job.sized}" for job in preview.jobs if job.sized)
     notes += _guesses(preview.jobs)
     if preview.gives_way:
         first = ", ".join(preview.gives_way[:STOPPED_NAMED])

@@ -39,7 +39,7 @@ from cloudwhale.model.run import Run
 from cloudwhale.model.units import NOTHING, Instant, MicroUsd
 from cloudwhale.model.world import Account
 from cloudwhale.planning.releases import run_s
-from cloudwhale.planning.sizing import sized
+from cloudwhale.planning.sizing import size, sized
 
 QUICKER = {"whale-rent": "greedy"}
 """Policies that rent for no more jobs than another, and are done in a fraction of its time."""
@@ -169,7 +169,13 @@ class _Previewing:
             reason=reason,
             expected=self.places.trial.durations.of(job.spec),
             runner_up=None,
+            sized=self._sized(job),
         )
+
+    def _sized(self, job: Job) -> str:
+        known = self.places.trial.world.peaks.get(job.family, ())
+        found = None if job.sized is None else size(job.spec.resources, known)
+        return "" if found is None else found.says
 
     def _seated(self, job: Job, seat: Seated) -> PreviewJob:
         return self._line(job, "rented", seat.reason).but(

@@ -52,6 +52,8 @@ class PreviewJob(Value):
     expected: Expected
     """How long it is expected to run, on its reference GPU."""
     runner_up: Rival | None
+    sized: str = ""
+    """What it asks for by what its family was seen to use, and why; empty: what its file says."""
     held_until: Instant | None = None
     """It fits somewhere and is held back for a better place, no longer than this."""
     machine: str | None = None
