@@ -17,7 +17,7 @@ from cloudwhale.model.job import Job
 from cloudwhale.model.receipt import JobReceipt, LineReceipt, Otherwise, RunReceipt, TollReceipt
 from cloudwhale.model.rental import Rental
 from cloudwhale.model.run import Run
-from cloudwhale.model.units import Seconds, usd
+from cloudwhale.model.units import usd
 from cloudwhale.reporting.receipt import Story, job_keys, run_keys, run_receipt
 from cloudwhale.reporting.receipt_text import job_sheets, run_sheets
 from cloudwhale.reporting.sheet import Sheet
@@ -58,17 +58,10 @@ def whole_receipt(desk: Desk, run: Run) -> RunReceipt:
     return run_receipt(run, jobs, now, replace(books, stories=_stories(store, jobs, rentals)))
 
 
-def otherwise(
-    desk: Desk, run: Run, within_s: Seconds | None = None
-) -> tuple[Otherwise, ...] | None:
-    """Return what the run would have cost otherwise; None where that takes longer than it may."""
-    until = None if within_s is None else desk.clock.steady() + within_s
-
-    def is_late() -> bool:
-        return until is not None and desk.clock.steady() > until
-
+def otherwise(desk: Desk, run: Run) -> tuple[Otherwise, ...]:
+    """Return what the run would have cost otherwise; seconds for large runs."""
     jobs = desk.store.jobs(JobQuery(run=run.id))
-    return counterfactuals(desk.store, run.id, jobs, is_late)
+    return counterfactuals(desk.store, run.id, jobs)
 
 
 def show(paper: Paper, made: RunReceipt) -> None:

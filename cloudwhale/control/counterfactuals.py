@@ -93,24 +93,17 @@ def _usd(amount: MicroUsd | None) -> Decimal | None:
     return None if amount is None else usd(amount)
 
 
-def counterfactuals(
-    store: Store, run: str, jobs: Sequence[Job], is_late: Callable[[], bool] = lambda: False
-) -> tuple[Otherwise, ...] | None:
-    """Return each other course of a run; empty for one of which no round is known.
+def counterfactuals(store: Store, run: str, jobs: Sequence[Job]) -> tuple[Otherwise, ...]:
+    """Return each other course of a run; none where no round is known that stands for it.
 
-    Plans anew for each round and course: seconds for large ones. None when `is_late` says so
-    before all is done, which is asked before each plan.
+    Plans anew for each round and course: seconds for large ones, so nobody asks it unasked.
     """
     found: dict[Course, _Sum] = {course: _Sum() for course in _CHANGES}
     waited = _Waited()
     for standing in standing_for(store, run, jobs):
-        if is_late():
-            return None
         again = _Again(run, standing, world_of(store, standing.stored))
         waited.add(again)
         for course, added in found.items():
-            if is_late():
-                return None
             asked = again.asked(course, added.jobs)
             if asked:
                 then = o.course_of(standing.stored.plan, asked, standing.machines)
