@@ -23,7 +23,8 @@ FAMILY = ("default", "j")
 
 def a_peak(used: float | None = 8.0, **fields: Any) -> Peak:
     base: dict[str, Any] = {"job": "j", "at": 0.0, "end": "completed", "gpu": "a100-40gb"}
-    return Peak(**(base | {"asked_gib": 40.0, "had_gib": 40.0, "used_gib": used} | fields))
+    known: dict[str, Any] = base | {"asked_gib": 40.0, "had_gib": 40.0, "used_gib": used} | fields
+    return Peak(**known)
 
 
 def asks(gib: float, **fields: Any) -> Any:

@@ -14,7 +14,8 @@ PRICES = {"A100-80GB": 4.0, "A100-40GB": 1.0, "T4": 0.0001}
 
 def a_peak(used: float = 20.0, **fields: Any) -> Peak:
     base: dict[str, Any] = {"job": "j", "at": 0.0, "end": "completed", "gpu": "A100-80GB"}
-    return Peak(**(base | {"asked_gib": 80.0, "had_gib": 80.0, "used_gib": used} | fields))
+    known: dict[str, Any] = base | {"asked_gib": 80.0, "had_gib": 80.0, "used_gib": used} | fields
+    return Peak(**known)
 
 
 def a_sum(gpu: str, usd: int) -> CostSum:
