@@ -11,64 +11,72 @@ from cloudwhale.cli.words import AsJson, examples
 # A command's parameters are its options, so they are as many as it has.
 
 
+By = Annotated[
+    str,
+    typer.Option(
+        "--by",
+        metavar="WHAT",
+        help="project, user, job, family, run, provider, market, region, gpu or day; several "
+        "with commas.",
+        autocompletion=dimension_words,
+    ),
+]
+PeriodWords = Annotated[
+    str,
+    typer.Option(
+        "--for",
+        metavar="PERIOD",
+        help='"last month", yesterday, 7d, 2026-Q4, 2026-11, 2026-11-01..2026-11-15, ...; '
+        "else all time.",
+        autocompletion=period_words,
+    ),
+]
+Zone = Annotated[
+    str | None,
+    typer.Option(
+        "--zone",
+        metavar="ZONE",
+        help="In which days and months begin, like Europe/Berlin; else the setting, else the "
+        "host's.",
+        autocompletion=zone_words,
+    ),
+]
+Running = Annotated[
+    bool,
+    typer.Option(
+        "--running/--no-running", help="With machines that are not back, as of now; or without."
+    ),
+]
+Project = Annotated[
+    str | None,
+    typer.Option("--project", help="Of this project alone.", autocompletion=project_words),
+]
+Wasted = Annotated[bool, typer.Option("--wasted", help="Show what was wasted by its causes, too.")]
+AsCsv = Annotated[bool, typer.Option("--csv", help="Print the sums as CSV.")]
+AsHtml = Annotated[
+    bool, typer.Option("--html", help="Print one web page, with charts; nothing else in it.")
+]
+AsFocus = Annotated[
+    bool,
+    typer.Option("--focus", help="Print every charge as FOCUS 1.2, for programs of finance (CSV)."),
+]
+Into = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="FILE", help="Write it there, whole or not at all."),
+]
+
+
 def cost(
-    by: Annotated[
-        str,
-        typer.Option(
-            "--by",
-            metavar="WHAT",
-            help="project, user, job, family, run, provider, market, region, gpu or day; several "
-            "with commas.",
-            autocompletion=dimension_words,
-        ),
-    ] = "project",
-    period: Annotated[
-        str,
-        typer.Option(
-            "--for",
-            metavar="PERIOD",
-            help='"last month", yesterday, 7d, 2026-Q4, 2026-11, 2026-11-01..2026-11-15, ...; '
-            "else all time.",
-            autocompletion=period_words,
-        ),
-    ] = "all",
-    zone: Annotated[
-        str | None,
-        typer.Option(
-            "--zone",
-            metavar="ZONE",
-            help="In which days and months begin, like Europe/Berlin; else the setting, else the "
-            "host's.",
-            autocompletion=zone_words,
-        ),
-    ] = None,
-    running: Annotated[
-        bool,
-        typer.Option(
-            "--running/--no-running", help="With machines that are not back, as of now; or without."
-        ),
-    ] = True,
-    project: Annotated[
-        str | None,
-        typer.Option("--project", help="Of this project alone.", autocompletion=project_words),
-    ] = None,
-    wasted: Annotated[
-        bool, typer.Option("--wasted", help="Show what was wasted by its causes, too.")
-    ] = False,
-    as_csv: Annotated[bool, typer.Option("--csv", help="Print the sums as CSV.")] = False,
-    as_html: Annotated[
-        bool, typer.Option("--html", help="Print one web page, with charts; nothing else in it.")
-    ] = False,
-    as_focus: Annotated[
-        bool,
-        typer.Option(
-            "--focus", help="Print every charge as FOCUS 1.2, for programs of finance (CSV)."
-        ),
-    ] = False,
-    into: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write it there, whole or not at all."),
-    ] = None,
+    by: By = "project",
+    period: PeriodWords = "all",
+    zone: Zone = None,
+    running: Running = True,
+    project: Project = None,
+    wasted: Wasted = False,
+    as_csv: AsCsv = False,
+    as_html: AsHtml = False,
+    as_focus: AsFocus = False,
+    into: Into = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what was spent on rented machines, saved and wasted.

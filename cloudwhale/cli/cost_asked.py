@@ -19,6 +19,10 @@ from cloudwhale.reporting.periods import NoPeriod, Period, period
 from cloudwhale.spi.store import CostQuery, Store
 
 
+OF_A_JOB: frozenset[Dimension] = frozenset({"project", "user", "job", "family", "run"})
+"""What a job has one of: no job is in two rows, so that those of the total need not be counted."""
+
+
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """The options of `cost`."""
@@ -71,9 +75,10 @@ class Ledger:
 
     def costs(self, by: tuple[Dimension, ...]) -> Costs:
         """Return the report by some dimensions."""
-        project = self.query.project
+        project, rows = self.query.project, self.sums(*by)
+        total = added(rows) if OF_A_JOB.issuperset(by) else self.total()
         return Costs(
-            self.period, self.query.zone, by, in_order(self.sums(*by), by), self.total(), self.now,
+            self.period, self.query.zone, by, in_order(rows, by), total, self.now,
             self.running, len({line.rental for line in self.live}),
             {} if project is None else {"project": project},
         )  # fmt: skip
