@@ -18,7 +18,6 @@ from cloudwhale.reporting.costs import DIMENSIONS, Costs, added, in_order
 from cloudwhale.reporting.periods import NoPeriod, Period, period
 from cloudwhale.spi.store import CostQuery, Store
 
-
 OF_A_JOB: frozenset[Dimension] = frozenset({"project", "user", "job", "family", "run"})
 """What a job has one of: no job is in two rows, so that those of the total need not be counted."""
 
