@@ -1,5 +1,6 @@
 """The command that works the queue off without following anything: controller."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -20,6 +21,14 @@ def controller(
         ),
     ] = None,
     metrics_file: MetricsFile = None,
+    nights: Annotated[
+        Path | None,
+        typer.Option(
+            "--nights",
+            metavar="FOLDER",
+            help="Open each night file of a folder by itself, every night or on its `days`.",
+        ),
+    ] = None,
 ) -> None:
     """Work on the queue until told to end (Ctrl-C or SIGTERM).
 
@@ -28,7 +37,7 @@ def controller(
     """
     from cloudwhale.cli.serving import controller as do
 
-    raise typer.Exit(do(until_empty, metrics, metrics_file))
+    raise typer.Exit(do(until_empty, metrics, metrics_file, nights))
 
 
 def add_to(app: typer.Typer) -> None:
@@ -38,5 +47,6 @@ def add_to(app: typer.Typer) -> None:
             "cloudwhale controller",
             "cloudwhale controller --until-empty &",
             "cloudwhale controller --metrics 9464",
+            "cloudwhale controller --nights ~/nights",
         )
     )(controller)

@@ -81,8 +81,12 @@ def rentals(
     made = _Tendering(world, rent, durations, stock)
     made.refused = dict(nights.barred(world))
     may = [job for job, _ in leaving if job.id not in made.refused]
-    for run in dict.fromkeys(job.run for job in may):
-        made.ask_for_run([job for job in may if job.run == run])
+    by_night = [job for job in may if nights.night_of(world, job.run) is not None]
+    by_day = [job for job in may if nights.night_of(world, job.run) is None]
+    for jobs in by_payer(by_day, world, stock):
+        made.ask_for(jobs)
+    for run in dict.fromkeys(job.run for job in by_night):
+        made.ask_for_night([job for job in by_night if job.run == run])
     return Rented(tuple(made.steps), made.refused, tuple(made.tenders))
 
 
@@ -102,8 +106,8 @@ class _Tendering:
         """Ids of those that go to on-demand now, as they would lack the money to switch later."""
         self._number = 0
 
-    def ask_for_run(self, jobs: Sequence[Job]) -> None:
-        """Ask for machines for all jobs of a run that leave."""
+    def ask_for_night(self, jobs: Sequence[Job]) -> None:
+        """Ask for machines for all jobs of a night that leave."""
         chosen = self._chosen(jobs)
         for part in (jobs,) if chosen is None else chosen.jobs:
             for group in by_payer(part, self.world, self.stock):
@@ -115,8 +119,6 @@ class _Tendering:
 
     def _chosen(self, jobs: Sequence[Job]) -> Chosen | None:
         """Return who of a night is worth the money that is left; None: all may be had, or asked."""
-        if nights.night_of(self.world, jobs[0].run) is None:
-            return None
         found = (weighed(job, self.stock, self.world.now) for job in jobs)
         known = [one for one in found if one is not None]
         return chosen(known, self._run_left_usd(jobs[0])) if len(known) == len(jobs) else None
