@@ -26,6 +26,18 @@ def test_a_project_gets_a_budget_that_is_listed_and_taken_away(shell: Shell) -> 
     assert shell("budget", "list", "--json").document == {"budgets": []}
 
 
+def test_budgets_have_a_history_and_an_outlook(shell: Shell) -> None:
+    shell("budget", "set", "--project", "nlp", "--monthly", "500", "--soft", "90%")
+    shell("budget", "set", "--project", "nlp", "400/month", "--soft", "0.5")
+    past = shell("budget", "history", "nlp", "--json").document
+    assert [one["budget_usd"] for one in past["changes"]] == [500.0, 400.0]
+    assert [one["soft_share"] for one in past["changes"]] == [0.9, 0.5]
+    assert [one["budget_usd"] for one in past["months"]] == [400.0]
+    [one] = shell("budget", "forecast", "--json").document["projects"]
+    assert (one["project"], one["expected_usd"], one["warns"]) == ("nlp", 0.0, None)
+    assert shell("suggest", "--json").document == {"families": []}
+
+
 def test_a_run_that_waits_gets_another_budget(shell: Shell) -> None:
     shell.write("a.yaml", 'name: a\nproject: nlp\ncommand: "true"\n')
     run = shell("submit", "a.yaml", "--budget", "5", "--json").document["runs"][0]["run"]
@@ -46,6 +58,7 @@ def test_a_run_that_waits_gets_another_budget(shell: Shell) -> None:
         ("set", "nlp", "200/week"),
         ("set", "nlp", "5/month", "--soft", "2"),
         ("set", "a/b", "5/month"),
+        ("set", "--project", "nlp", "--monthly", ""),
         ("unset", "nlp"),
     ],
 )

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from makers import a_world
 
-from cloudwhale.cli.budgeting import read_amount
+from cloudwhale.cli.budgeting import Words, read_amount, read_share, wanted
 from cloudwhale.cli.exits import Exit, WrongUsage, for_error
 from cloudwhale.model.budget import Budget
 from cloudwhale.model.units import MicroUsd, micro_usd
@@ -64,6 +64,29 @@ def test_what_is_no_amount_is_wrong_usage_with_a_remedy(text: str, says: str) ->
     assert re.search(says, refused.value.says)
     assert refused.value.remedy
     assert for_error(refused.value) is Exit.WRONG_USAGE
+
+
+@pytest.mark.parametrize(("text", "share"), [("90%", 0.9), ("0.9", 0.9), (" 50 % ", 0.5), ("1", 1)])
+def test_a_soft_line_is_read_as_a_share_or_in_per_cent(text: str, share: float) -> None:
+    assert read_share(text) == share
+
+
+@pytest.mark.parametrize("text", ["90", "0", "0%", "101%", "-5%", "nan", "inf", "1e400", "", "%"])
+def test_what_is_no_share_is_wrong_usage_with_a_remedy(text: str) -> None:
+    with pytest.raises(WrongUsage) as refused:
+        read_share(text)
+    assert "is no share" in refused.value.says and refused.value.remedy
+
+
+def test_project_and_amount_may_be_words_or_options_and_are_said_once() -> None:
+    both = [("nlp", "5", None, None), (None, None, "nlp", "5"), ("5", None, "nlp", None)]
+    for whose, amount, project, monthly in both:
+        found = wanted(Words(whose, amount, True, project, monthly, "90%"), as_json=False)
+        assert (found.whose, found.amount, found.month, found.soft) == ("nlp", "5", True, 0.9)
+    wrong = [("a", "5", "b", None), ("a", "5", None, "6"), ("a", None, None, None)]
+    for whose, amount, project, monthly in wrong:
+        with pytest.raises(WrongUsage, match="said twice|is missing"):
+            wanted(Words(whose, amount, False, project, monthly, None), as_json=False)
 
 
 def account(payer: str = "project:nlp:2026-11", limit: int | None = 100, **sums: Any) -> Account:
