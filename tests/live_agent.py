@@ -26,7 +26,7 @@ from cloudwhale.model.job import CheckpointRule
 from cloudwhale.model.units import Seconds
 
 NODE = "host"
-PATIENCE_S: Seconds = 20.0
+PATIENCE_S: Seconds = 60.0
 LOOK_S: Seconds = 0.01
 CLOCK = SystemClock()
 

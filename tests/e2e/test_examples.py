@@ -106,7 +106,7 @@ def test_everything_killed_during_the_training_and_the_same_command_gives_the_sa
 
     until("a checkpoint of the first attempt", saved)
     first.kill()
-    first.communicate()
+    first.wait()
     kill(shell, "cloudwhale.agent")
     kill(shell, "shim.py")
     again = shell("run", "-y", file)

@@ -139,4 +139,4 @@ def test_nothing_is_left_running_after_a_run(shell: Shell) -> None:
     said = shell("run", "-y", three_jobs(shell))
     assert said.code == 0, said.out + said.err
     assert [job.state for job in shell.jobs()] == [JobState.COMPLETED] * 3
-    until("the agent to leave", lambda: not shell.processes(), limit_s=15)
+    until("the agent to leave", lambda: not shell.processes(), limit_s=60)

@@ -57,7 +57,10 @@ class Lab:
         """End everything."""
         for process in self.agents:
             process.kill()
-            process.communicate()
+            process.wait()
+            for pipe in (process.stdout, process.stderr):
+                if pipe is not None:  # its jobs may hold it: nobody waits for its end
+                    pipe.close()
         self.shell.close()
         while left := [one for one in psutil.process_iter() if self._is_ours(one)]:
             for orphan in left:

@@ -34,7 +34,7 @@ def test_what_a_machine_leaves_when_its_box_is_killed_is_gone_at_once_or_with_th
     assert leaks_of(folder)
     os.kill(box.pid, signal.SIGKILL)
     box.wait()
-    until("its machine has ended with it", lambda: not of_folder(consoles), limit_s=20.0)
+    until("its machine has ended with it", lambda: not of_folder(consoles), limit_s=60.0)
     assert not [line for line in leaks_of(folder) if "overlay" in line], "mounts are private"
     box = shell.start(*words)
     until("the next one answers", lambda: Sandbox().standing(folder))

@@ -68,7 +68,7 @@ def test_a_training_survives_the_storm_and_ends_with_the_loss_of_one_that_nobody
     first = shell.start(*WORDS)
     until("the first machine is taken", lambda: is_hit(shell), limit_s=LIMIT_S)
     first.send_signal(signal.SIGKILL)
-    first.communicate()
+    first.wait()
     again = shell.start(*WORDS)
     said, _ = again.communicate(timeout=LIMIT_S)
     assert again.returncode == 0, said[-5000:]
