@@ -40,7 +40,7 @@ class Evening:
 
 def a_night(number: int = 0, unfinished: Any = "park", **of: Any) -> Night:
     """Make a night from the third to the sixth hour of a day."""
-    base = {
+    base: dict[str, Any] = {
         "name": "lab", "date": f"2026-12-0{number + 1}", "zone": "UTC", "unfinished": unfinished,
         "opens_at": number * DAY + OPENS, "closes_at": number * DAY + CLOSES,
     }  # fmt: skip
@@ -49,7 +49,7 @@ def a_night(number: int = 0, unfinished: Any = "park", **of: Any) -> Night:
 
 def an_arrival(name: str, work_s: float, says_s: float | None = None, **of: Any) -> Arrival:
     """Make a job that no machine of ours runs, which saves every five minutes."""
-    base = {"resources": wants(cpu=4), "checkpoint": CheckpointRule(every_s=300.0, grace_s=20.0)}
+    base: dict[str, Any] = {"resources": wants(cpu=4), "checkpoint": CheckpointRule(every_s=300.0, grace_s=20.0)}
     spec = a_spec(name=name, duration_s=says_s or work_s, **{**base, **of})
     return Arrival(0.0, name, spec, work_s)
 

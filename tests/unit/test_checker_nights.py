@@ -40,7 +40,7 @@ def faults(of: World, *steps: p.Step) -> set[str]:
     ("now", "until", "wanted"),
     [
         (50.0, 900.0, {"in-its-hours"}),
-        (500.0, 900.0, set()),
+        (500.0, 900.0, set[str]()),
         (500.0, 1001.0, {"away-by-morning"}),
         (1000.0, 900.0, {"in-its-hours"}),
     ],
