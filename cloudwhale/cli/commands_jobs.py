@@ -58,8 +58,7 @@ def run(
     wishes = Wishes(
         budget, tuple(env or ()), tuple(args or ()), no_checkpoint_ok, keep_on_failure
     )  # fmt: skip
-    options = RunOptions(file, wishes, yes=yes, new=new, as_json=as_json)
-    raise typer.Exit(do(options, metrics_file))
+    raise typer.Exit(do(RunOptions(file, wishes, yes, new, as_json, metrics_file)))
 
 
 def submit(

@@ -1,7 +1,5 @@
 """The commands that follow: run a file to its end, attach to a run."""
 
-from pathlib import Path
-
 from cloudwhale.cli.exits import Exit
 from cloudwhale.cli.looking import settings_here
 from cloudwhale.cli.measured import with_file
@@ -9,10 +7,10 @@ from cloudwhale.cli.presence import must_be_sure
 from cloudwhale.cli.wishes import RunOptions
 
 
-def run(options: RunOptions, metrics_file: Path | None = None) -> int:
+def run(options: RunOptions) -> int:
     """Submit the jobs of a file, or take up its unfinished run, and follow to the end."""
     must_be_sure(options.yes)
-    settings = with_file(settings_here(starts=True), metrics_file)
+    settings = with_file(settings_here(starts=True), options.metrics_file)
     if options.file.is_file():
         from cloudwhale.control.host import wake_local_agent
 

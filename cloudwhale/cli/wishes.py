@@ -48,3 +48,4 @@ class RunOptions:
     yes: bool
     new: bool
     as_json: bool
+    metrics_file: Path | None = None
