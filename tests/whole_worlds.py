@@ -75,10 +75,10 @@ class Payers(Engine):
             self._bell.ring()
 
 
-def a_whole_world(seed: int, rent: str) -> Payers:
+def a_whole_world(seed: int, rent: str, jobs_most: int = 14) -> Payers:
     """Draw a play; each seed has other machines, jobs, payers and troubles."""
     dice = random.Random(f"whole-{seed}")
-    arrivals = arrivals_of(dice)
+    arrivals = arrivals_of(dice, jobs_most)
     setting = Setting(
         [a_node("tiny", cpu=dice.choice((1.0, 2.0)))], arrivals, at_most_s=40 * 3600.0,
         physics=dice.choice((Physics(), Physics(saves_on_stop=False))),
@@ -148,10 +148,10 @@ def shelf_of(dice: random.Random, offer: Offer) -> Shelf:
 # -- jobs and payers ---------------------------------------------------------------------------
 
 
-def arrivals_of(dice: random.Random) -> list[Arrival]:
+def arrivals_of(dice: random.Random, most: int = 14) -> list[Arrival]:
     """Draw jobs of many sizes; what is said of one in five is off by up to three times."""
     found: list[Arrival] = []
-    for number in range(dice.randint(2, 14)):
+    for number in range(dice.randint(2, most)):
         gpus, at = dice.choice((0, 0, 1, 1, 2)), dice.choice((0.0, 0.0, dice.uniform(0, 4000)))
         share = dice.choice((1.0, 1.0, 0.5, 0.25)) if gpus == 1 else 1.0
         work_s = dice.choice((dice.uniform(60, 600), dice.uniform(600, 9000)))
