@@ -17,6 +17,7 @@ from cloudwhale.planning import (
     checker_deadlines,
     checker_homes,
     checker_money,
+    checker_nights,
     checker_projects,
     checker_waits,
 )
@@ -28,6 +29,7 @@ from cloudwhale_policies.order import Fifo
 OF_OTHERS = (
     *checker_waits.RULES, *checker_money.RULES, *checker_projects.RULES, *checker_homes.RULES,
     *checker_company.RULES, *checker_deadlines.RULES,
+    *checker_nights.RULES,
 )  # fmt: skip
 OF_FACTS = [rule for rule in checker.RULES if rule not in OF_OTHERS]
 RULES = Rules(patience=Patience(attempt_lease_s=100.0, clock_skew_s=10.0))

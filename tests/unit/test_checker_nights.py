@@ -7,9 +7,10 @@ from makers import a_job, a_run, a_world, placed
 from switching_world import a_rental
 
 from cloudwhale.model import plan as p
-from cloudwhale.model.night import Night
+from cloudwhale.model.job import Placement
+from cloudwhale.model.night import Night, Unfinished
 from cloudwhale.model.reason import Code, Reason
-from cloudwhale.model.rental import Lease, Renewal, Rental
+from cloudwhale.model.rental import Lease, Renewal, Rental, RentalState
 from cloudwhale.model.units import MicroUsd
 from cloudwhale.model.world import World
 from cloudwhale.planning.checker_nights import RULES
@@ -36,47 +37,86 @@ def faults(of: World, *steps: p.Step) -> set[str]:
     return {fault.rule for rule in RULES for fault in rule(plan, of, Rules())}
 
 
+def rents(until: float = 900.0) -> p.Rent:
+    return p.Rent(rental=rental(until), reason=WHY)
+
+
+def renews(until: float) -> p.Renew:
+    longer = Renewal(lease=rental(until).lease, reserved=MicroUsd(1))
+    return p.Renew(rental=rental().but(renewal=longer), reason=WHY)
+
+
+def joins() -> p.Join:
+    return p.Join(rental=rental(), job="j", reason=WHY)
+
+
+def starts() -> p.Place:
+    there = Placement(node=rental().id)
+    return p.Place(job="j", attempt=1, placement=there, reason=WHY)
+
+
+def closes(**what: Unfinished) -> p.CloseNight:
+    return p.CloseNight(run="run-1", unfinished=what, reason=WHY)
+
+
+STOPS = p.AskToStop(job="j", attempt=1, wish="give-way", reason=WHY)
+BACK = p.Return(rental=rental(), reason=WHY)
+J, K = a_job("j"), a_job("k")
+THERE = placed(J, rental().id)
+HOME = placed(J, "home")
+ONE = (rental(),)
+
+FAULTS: list[tuple[str, World, tuple[p.Step, ...]]] = [
+    # nothing is rented, joined or started on outside of the hours
+    ("in-its-hours", world(50.0), (rents(),)),
+    ("in-its-hours", world(1000.0), (rents(),)),
+    ("in-its-hours", world(500.0, closed_at=400.0), (rents(),)),
+    ("in-its-hours", world(99.9, ONE), (joins(),)),
+    ("in-its-hours", world(1000.0, ONE), (starts(), BACK)),
+    # no lease goes beyond, and nothing idle is kept
+    ("away-by-morning", world(500.0), (rents(1001.0),)),
+    ("away-by-morning", world(500.0), (rents(5000.0),)),
+    ("away-by-morning", world(500.0, ONE), (renews(1100.0),)),
+    ("away-by-morning", world(1000.0, ONE), ()),
+    ("away-by-morning", world(1000.0, (rental().but(state=RentalState.BOOTING),)), ()),
+    # once, with all that is left over, and nothing rented running
+    ("closed-once", world(1000.0, jobs=[J]), (closes(j="park"), closes(j="park"))),
+    ("closed-once", world(1000.0, jobs=[J], closed_at=999.0), (closes(j="park"),)),
+    ("closed-once", world(1000.0, jobs=[J, K]), (closes(j="park"),)),
+    ("closed-once", world(1000.0, jobs=[J]), (closes(j="park", k="park"),)),
+    ("closed-once", world(1000.0, ONE, [THERE]), (closes(j="park"),)),
+    # nobody is stopped for a night that goes on
+    ("stops-in-the-morning", world(500.0, jobs=[HOME]), (STOPS,)),
+    ("stops-in-the-morning", world(999.9, jobs=[HOME]), (STOPS,)),
+    ("stops-in-the-morning", world(50.0, jobs=[HOME]), (STOPS,)),
+    ("stops-in-the-morning", world(1000.0, jobs=[HOME], unfinished="continue"), (STOPS,)),
+    ("stops-in-the-morning", world(1000.0), (STOPS,)),
+]
+
+
+@pytest.mark.parametrize(("rule", "of", "steps"), FAULTS)
+def test_a_planted_fault_is_caught_by_its_rule_alone(
+    rule: str, of: World, steps: tuple[p.Step, ...]
+) -> None:
+    assert faults(of, *steps) == {rule}
+
+
+def test_every_rule_has_five_planted_faults() -> None:
+    rules = {rule.__name__.replace("_", "-") for rule in RULES}
+    planted = [rule for rule, *_ in FAULTS]
+    assert rules == set(planted) and min(planted.count(rule) for rule in rules) >= 5
+
+
 @pytest.mark.parametrize(
-    ("now", "until", "wanted"),
+    ("of", "steps"),
     [
-        (50.0, 900.0, {"in-its-hours"}),
-        (500.0, 900.0, set[str]()),
-        (500.0, 1001.0, {"away-by-morning"}),
-        (1000.0, 900.0, {"in-its-hours"}),
+        (world(500.0), (rents(1000.0),)),
+        (world(500.0, ONE, [J]), (joins(), starts(), renews(1000.0))),
+        (world(1000.0, ONE), (BACK,)),
+        (world(1000.0, jobs=[J]), (closes(j="park"),)),
+        (world(1000.0, jobs=[HOME]), (STOPS,)),
+        (world(1000.0, jobs=[HOME], unfinished="continue"), (closes(j="continue"),)),
     ],
 )
-def test_what_is_rented_outside_of_a_night_or_for_too_long_is_found(
-    now: float, until: float, wanted: set[str]
-) -> None:
-    assert faults(world(now), p.Rent(rental=rental(until), reason=WHY)) == wanted
-
-
-def test_a_lease_that_is_made_longer_than_its_night_is_found() -> None:
-    longer = Renewal(lease=rental(1100.0).lease, reserved=MicroUsd(1))
-    step = p.Renew(rental=rental().but(renewal=longer), reason=WHY)
-    assert faults(world(500.0, (rental(),)), step) == {"away-by-morning"}
-
-
-def test_an_idle_machine_that_is_kept_beyond_its_night_is_found() -> None:
-    assert faults(world(1000.0, (rental(),))) == {"away-by-morning"}
-    assert faults(world(1000.0, (rental(),)), p.Return(rental=rental(), reason=WHY)) == set()
-
-
-def test_a_night_is_closed_once_with_all_that_is_left_over() -> None:
-    job = a_job("j")
-    close = p.CloseNight(run="run-1", unfinished={"j": "park"}, reason=WHY)
-    assert faults(world(1000.0, jobs=[job]), close) == set()
-    assert faults(world(1000.0, jobs=[job]), close, close) == {"closed-once"}
-    assert faults(world(1000.0, jobs=[job], closed_at=999.0), close) == {"closed-once"}
-    assert "closed-once" in faults(world(1000.0, jobs=[job, a_job("k")]), close)
-    there = placed(job, rental().id)
-    assert "closed-once" in faults(world(1000.0, (rental(),), [there]), close)
-
-
-def test_nobody_is_stopped_for_a_night_that_goes_on() -> None:
-    stop = p.AskToStop(job="j", attempt=1, wish="give-way", reason=WHY)
-    jobs = [placed(a_job("j"), "home")]
-    assert faults(world(500.0, jobs=jobs), stop) == {"stops-in-the-morning"}
-    assert faults(world(1000.0, jobs=jobs), stop) == set()
-    continues = world(1000.0, jobs=jobs, unfinished="continue")
-    assert faults(continues, stop) == {"stops-in-the-morning"}
+def test_what_a_night_allows_is_no_fault(of: World, steps: tuple[p.Step, ...]) -> None:
+    assert faults(of, *steps) == set()
