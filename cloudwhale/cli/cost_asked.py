@@ -51,7 +51,13 @@ class Ledger:
 
     def sums(self, *by: Dimension) -> list[CostSum]:
         """Return the money by some dimensions, by key."""
-        query = self.query.but(by=by)
+        return self._sums(self.query.but(by=by))
+
+    def by_day_of(self, dimension: Dimension, value: str) -> list[CostSum]:
+        """Return the money of one value of a dimension by day; nothing of no job."""
+        return self._sums(self.query.but(**{"by": ("day",), dimension: value}))
+
+    def _sums(self, query: CostQuery) -> list[CostSum]:
         return cost_sums.both(self.store.costs(query), cost_sums.sums(self.live, query))
 
     def dearest_jobs(self, many: int, by: tuple[Dimension, ...]) -> list[CostSum]:

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import datetime
 from typing import Protocol
 
 from cloudwhale.model.cost import CostSum, Dimension, Waste
 from cloudwhale.model.units import MicroUsd, usd
-from cloudwhale.planning.cost_sums import ITEMS, day_of, zone_named
+from cloudwhale.planning.cost_sums import ITEMS, zone_named
+from cloudwhale.reporting.cost_days import AskedForDays, Days, days_chart, days_of
 from cloudwhale.reporting.cost_sheet import nothing_spent, written
 from cloudwhale.reporting.cost_words import amount, column_with_total, digits_for
 from cloudwhale.reporting.costs import (
@@ -28,10 +29,8 @@ from cloudwhale.reporting.figures import NOTHING, counted, percent
 from cloudwhale.reporting.page import (
     Bar,
     Html,
-    Series,
     Tile,
     bars,
-    columns,
     heading,
     page,
     points,
@@ -39,18 +38,12 @@ from cloudwhale.reporting.page import (
     table,
     tiles,
 )
-from cloudwhale.reporting.page_style import SERIES
 from cloudwhale.reporting.sheet import Cell, Column, Sheet, Tone, cells
 
 ROWS = 40
 """So many rows of a table are shown one by one; a page is for people."""
 BARS = 12
 DEAREST = 20
-DAYS = 92
-"""A longer period is drawn by month."""
-
-DAY: Dimension = "day"
-PROJECT: Dimension = "project"
 JOBS: tuple[Dimension, ...] = ("job", "family", "project", "user")
 
 MEANS: Mapping[Waste, str] = {
@@ -73,21 +66,16 @@ class Parts:
     """What the page is made of."""
 
     costs: Costs
-    by_day: Sequence[CostSum]
-    """By day and the first dimension that is none."""
+    days: Days
     dearest: Sequence[CostSum]
     """Of jobs, with family, project and user; the dearest first."""
 
 
-class Asked(Protocol):
+class Asked(AskedForDays, Protocol):
     """Where the page gets its sums."""
 
     def costs(self, by: tuple[Dimension, ...]) -> Costs:
         """Return the report by some dimensions."""
-        ...
-
-    def sums(self, *by: Dimension) -> Sequence[CostSum]:
-        """Return all the money by some dimensions."""
         ...
 
     def dearest_jobs(self, many: int, by: tuple[Dimension, ...]) -> Sequence[CostSum]:
@@ -97,12 +85,7 @@ class Asked(Protocol):
 
 def parts_of(by: tuple[Dimension, ...], asked: Asked) -> Parts:
     """Return what the page needs."""
-    by_day = asked.sums("day", _main(by))
-    return Parts(asked.costs(by), by_day, asked.dearest_jobs(DEAREST, JOBS))
-
-
-def _main(by: tuple[Dimension, ...]) -> Dimension:
-    return by[0] if by[0] != DAY else (*by, PROJECT)[1]
+    return Parts(asked.costs(by), days_of(by, asked), asked.dearest_jobs(DEAREST, JOBS))
 
 
 def costs_page(parts: Parts) -> str:
@@ -123,7 +106,7 @@ def _body(parts: Parts) -> list[Html]:
         heading(f"By {', '.join(costs.by)}"),
         _bars(costs),
         table(_sheet(costs), has_total=True),
-        *_days(parts),
+        *days_chart(costs, parts.days),
         heading("Wasted, by cause"),
         table(_causes(costs.total), has_total=True),
         heading("What was bought"),
@@ -204,55 +187,6 @@ def _unpriced(costs: Costs) -> tuple[str, ...]:
         f"Of {total.unpriced:,} of {counted(total.lines, 'charge')} nobody knows the price on "
         "demand: they are in no amount saved.",
     )
-
-
-# -- by day ----------------------------------------------------------------------------------
-
-
-def _days(parts: Parts) -> list[Html]:
-    """Return a chart of days, or of months where there are many."""
-    costs = parts.costs
-    labels = _labels(parts)
-    by_month = len(labels) > DAYS
-    if by_month:
-        labels = list(dict.fromkeys(label[:7] for label in labels))
-    places = {label: place for place, label in enumerate(labels)}
-    amounts: dict[str, list[float]] = {}
-    totals: dict[str, int] = {}
-    for one in parts.by_day:
-        label, name = one.key
-        row = amounts.setdefault(name, [0.0] * len(labels))
-        row[places[label[:7] if by_month else label]] += float(usd(one.spent))
-        totals[name] = totals.get(name, 0) + one.spent
-    dearest = sorted(totals, key=lambda name: (-totals[name], name))
-    main = _main(costs.by)
-    series = [Series(names_of((name,), (main,))[0], tuple(amounts[name])) for name in dearest]
-    digits = digits_for(costs.total.spent)
-    chart = columns(labels, _few(series), lambda of: f"{of:,.{digits}f}")
-    return [heading(f"By {'month' if by_month else 'day'} and {main}"), chart]
-
-
-def _few(series: Sequence[Series]) -> list[Series]:
-    """Put those together that have no colour of their own."""
-    if len(series) <= SERIES:
-        return list(series)
-    rest = series[SERIES - 1 :]
-    sums = tuple(sum(each) for each in zip(*(one.amounts for one in rest), strict=True))
-    return [*series[: SERIES - 1], Series(f"{len(rest):,} others", sums)]
-
-
-def _labels(parts: Parts) -> list[str]:
-    """Return the days of the period, as far as it is over, and all that cost something."""
-    found = [one.key[0] for one in parts.by_day]
-    costs = parts.costs
-    until = costs.now if costs.period.until is None else min(costs.now, costs.period.until - 1)
-    ends = [day_of(until, costs.zone)]
-    if costs.period.since is not None:
-        ends.append(day_of(costs.period.since, costs.zone))
-    first, last = min(*found, *ends), max(*found, *ends)
-    begin = date.fromisoformat(first)
-    many = (date.fromisoformat(last) - begin).days + 1
-    return [(begin + timedelta(days=number)).isoformat() for number in range(many)]
 
 
 # -- what it was for -----------------------------------------------------------------------------

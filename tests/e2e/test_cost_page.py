@@ -4,13 +4,16 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from cost_lines import a_line, some_lines
 
-from cloudwhale.model.cost import CostLine
+from cloudwhale.model.cost import CostLine, CostSum, Dimension
 from cloudwhale.planning.cost_sums import sums
+from cloudwhale.reporting.cost_days import days_of
 from cloudwhale.reporting.cost_page import Parts, costs_page
 from cloudwhale.reporting.costs import Costs, added, in_order
 from cloudwhale.reporting.page import page, said
@@ -45,6 +48,19 @@ for (const frame of document.querySelectorAll("iframe")) frame.onload = () => {
 )
 
 
+@dataclass
+class Lines:
+    """What is asked for days, answered from lines in memory."""
+
+    lines: list[CostLine]
+
+    def sums(self, *by: Dimension) -> Sequence[CostSum]:
+        return sums(self.lines, CostQuery(by=by))
+
+    def by_day_of(self, dimension: Dimension, value: str) -> Sequence[CostSum]:
+        return sums(self.lines, CostQuery(by=("day",)).but(**{dimension: value}))
+
+
 def a_page(lines: list[CostLine]) -> str:
     rows = in_order(sums(lines, CostQuery(by=("project",))), ("project",))
     now = max(line.ended_at for line in lines)
@@ -59,7 +75,7 @@ def a_page(lines: list[CostLine]) -> str:
         ],
         ("job",),
     )
-    return costs_page(Parts(costs, sums(lines, CostQuery(by=("day", "project"))), jobs[:20]))
+    return costs_page(Parts(costs, days_of(("project",), Lines(lines)), jobs[:20]))
 
 
 def browse(folder: Path, name: str, *options: str) -> tuple[str, str]:
