@@ -22,11 +22,20 @@ LIMIT_S = 540.0
 
 def pace(examples: Path, file: str, steps: int) -> None:
     """Let the training of a copy of the examples do so many steps, a hundred a second."""
-    example, program = examples / file, examples / "train" / "train.py"
-    text, code = example.read_text(), program.read_text()
-    assert AS_IT_IS in text and STEP in code
-    example.write_text(text.replace(AS_IT_IS, " ".join(_words(steps))))
-    program.write_text(code.replace(STEP, f"{STEP}            time.sleep({PAUSE_S})\n"))
+    example = examples / file
+    text = example.read_text()
+    assert AS_IT_IS in text
+    example.write_text(text.replace(AS_IT_IS, " ".join(words_for(steps))))
+    slow_down(examples)
+
+
+def slow_down(examples: Path) -> None:
+    """Let the training of a copy of the examples wait after each step."""
+    program = EXAMPLES / "train" / "train.py"
+    code = program.read_text()
+    assert STEP in code
+    slow = code.replace(STEP, f"{STEP}            time.sleep({PAUSE_S})\n")
+    (examples / "train" / "train.py").write_text(slow)
 
 
 def final_loss(said: str) -> tuple[str, str]:
@@ -41,12 +50,13 @@ def undisturbed_loss(shell: Shell, steps: int) -> tuple[str, str]:
     folder = shell.folder / "undisturbed"
     folder.mkdir()
     done = subprocess.run(
-        [sys.executable, str(EXAMPLES / "train" / "train.py"), *_words(steps)],
+        [sys.executable, str(EXAMPLES / "train" / "train.py"), *words_for(steps)],
         cwd=folder, env={**shell.environment, "OPENBLAS_NUM_THREADS": "1"},
         capture_output=True, text=True, check=True, timeout=LIMIT_S,
     )  # fmt: skip
     return final_loss(done.stdout)
 
 
-def _words(steps: int) -> tuple[str, ...]:
+def words_for(steps: int) -> tuple[str, ...]:
+    """Return the training's options."""
     return ("--steps", str(steps), *SMALL)

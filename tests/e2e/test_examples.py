@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from paced_training import slow_down, words_for
 from shell import Shell, until
 
 from cloudwhale.control.replay import plan_again
@@ -35,7 +36,9 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
 def a_shorter_training(shell: Shell, name: str) -> str:
     """Write the training example with fewer steps, frequent saves and a short backoff."""
     text = (shell.folder / "examples" / "train.yaml").read_text()
-    text = re.sub(r"--steps \d+", f"--steps {STEPS} --save-every-s 0.3", text)
+    words = " ".join((*words_for(STEPS), "--save-every-s 0.3"))
+    slow_down(shell.folder / "examples")
+    text = re.sub(r"--steps \d+", words, text)
     text = re.sub(r"every: 5s", "every: 1s", text)
     retry = "retry: {max: 5, on: [node-loss, preemption], backoff: 1s}\n"
     return shell.write(f"examples/{name}.yaml", text + retry)
