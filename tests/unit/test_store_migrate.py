@@ -26,6 +26,7 @@ from cloudwhale.model.rental import Lease, Rental
 from cloudwhale.model.units import MicroUsd
 from cloudwhale.model.world import Use
 from cloudwhale.spi.errors import StoreUnusable
+from cloudwhale.spi.store import CostQuery
 
 NEXT = '''
 """A queue for every job."""
@@ -43,6 +44,8 @@ def upgrade() -> None:
 OLDEST = Path(__file__).parents[1] / "contract" / "database_0001.sql"
 
 OF_OFFERS = OLDEST.with_name("database_0003.sql")
+
+OF_CHARGES = OLDEST.with_name("database_0004.sql")
 
 BROKEN = NEXT + "    op.drop_table('no_such_table')\n"
 
@@ -262,3 +265,31 @@ def test_an_older_database_learns_for_how_long_places_on_rented_machines_were_he
 
 def part_of_it() -> float:
     return a_job("a").wants.cpu / an_offer().facts.cpu
+
+
+def test_charges_of_old_become_lines_that_say_what_is_known(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "cloudwhale.db") as connection:
+        connection.executescript(OF_CHARGES.read_text())
+        before = connection.execute("SELECT payer, rental, job, project, amount FROM charges")
+        charged = before.fetchall()
+    connection.close()
+    store = open_store(sqlite_url(tmp_path), may_migrate=True)
+    lines = list(store.cost_lines(CostQuery()))
+    now = [(one.run, one.rental, one.job, one.project, one.spent) for one in lines]
+    assert sorted(now) == sorted(charged) and len(now) == 2
+    machines = {one.id: one for one in store.past_rentals()}
+    for line in lines:
+        assert sum(dict(line.items).values()) == line.spent
+        assert sum(dict(line.purposes).values()) == line.spent
+        machine = machines[line.rental]
+        if machine.ready_at is None:
+            assert line.purposes.boot == line.spent, "it never came up"
+        else:
+            assert line.purposes.boot > 0 and line.purposes.useful > 0
+        assert (line.began_at, line.ended_at) == (machine.requested_at, machine.ended_at)
+        assert (line.user, line.family, line.provider) == ("play", line.job, "cloud")
+        assert line.on_demand is not None
+    assert {one.ready_at is None for one in machines.values()} == {True, False}
+    world = store.world(9e4)
+    assert world == store.world_at(store.version(), 9e4), "a replay sees what a round saw"
+    assert [one.spent for one in store.costs(CostQuery())] == [sum(one[4] for one in charged)]
