@@ -141,17 +141,17 @@ def _tiles(total: CostSum) -> Html:
 
 
 def _bars(costs: Costs) -> Html:
-    digits = digits_for(costs.total.spent)
-    rows = [row for row in shown(costs, BARS) if row.kind != "total"]
-    names = [" / ".join(filter(None, row.names)) for row in rows]
-    spent = column_with_total([*(row.sum.spent for row in rows), costs.total.spent], digits)
-    return bars(
-        [
-            Bar(name, f"{says} USD", _useful_and_wasted(row.sum))
-            for name, says, row in zip(names, spent, rows, strict=False)
-        ],
-        ("useful", "wasted"),
-    )
+    """Return the dearest rows as bars, with the amounts of the table below."""
+    rows = shown(costs, ROWS)
+    spent = written(rows, digits_for(costs.total.spent), False)[0]
+    drawn = [
+        Bar(" / ".join(row.names), f"{says} USD", _useful_and_wasted(row.sum))
+        for row, says in zip(rows, spent, strict=True)
+        if row.kind == "one"
+    ][:BARS]
+    more = len(costs.rows) - len(drawn)
+    left = said(f"The {len(drawn)} dearest of {len(costs.rows):,}.", "quiet") if more else ""
+    return Html(f"{bars(drawn, ('useful', 'wasted'))}{left}")
 
 
 def _useful_and_wasted(one: CostSum) -> tuple[float, float]:
