@@ -4,7 +4,6 @@ import random
 from collections.abc import Callable
 from typing import TypeVar
 
-from amounts import amount
 from clouding import (
     CALLS,
     a_cloudy_stage,
@@ -30,7 +29,7 @@ from cloudwhale.spi.provider import LaunchRequest, Machine
 
 T = TypeVar("T")
 
-LAUNCHES = amount(400, 1000)
+LAUNCHES = 1000
 AT_ONCE = 50
 FAULTS = 0.2
 FOREIGN = 50

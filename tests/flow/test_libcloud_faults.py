@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from amounts import amount
 from clouding import (
     a_cloudy_stage,
     account_of,
@@ -86,7 +85,7 @@ def test_with_no_restart_no_machine_outlives_its_lease(after: bool) -> None:
 
 # -- calls that fail ---------------------------------------------------------------------------
 
-LAUNCHES = amount(250, 1000)
+LAUNCHES = 1000
 AT_ONCE = 50
 FAULTS = 0.2
 FOREIGN = 50

@@ -4,11 +4,10 @@ import random
 from collections import Counter
 
 import pytest
-from amounts import amount
 from rough_clouds import House
 from troubled_clouds import CLOUDS, TroubledCloud
 
-LAUNCHES = amount(400, 1000)
+LAUNCHES = 1000
 FOREIGN = 50
 FAULTS = 0.2
 
