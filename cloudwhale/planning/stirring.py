@@ -15,6 +15,7 @@ from cloudwhale.model.units import Instant
 from cloudwhale.model.world import World
 from cloudwhale.planning.homing import may_come_home
 from cloudwhale.planning.leasing import is_fixed
+from cloudwhale.planning.nights import nights
 from cloudwhale.planning.planner import Policies
 from cloudwhale.planning.queue import earliest
 from cloudwhale.planning.reconcile import is_late, job_judged_at
@@ -71,7 +72,7 @@ def stir(events: Iterable[e.Event], world: World, policies: Policies) -> bool:
     if not all(isinstance(event, (*PROGRESS, *GONE)) for event in heard):
         return True
     if not heard or not _somebody_waits(world):
-        return False
+        return bool(heard) and any(night.closed_at is None for _, night in nights(world))
     if any(isinstance(event, GONE) for event in heard):
         return True
     return _progress_decides(policies) and any(_tells(event, world, policies) for event in heard)

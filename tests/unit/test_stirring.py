@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 from clouding import RENTING, an_offer
 from keeping_world import LEASE, NAME
-from makers import a_job, a_node, a_world, placed, wants
+from makers import a_job, a_node, a_run, a_world, placed, wants
 
 from cloudwhale.model import event as e
 from cloudwhale.model.job import Checkpoint, CheckpointRule, Job, JobState, Wish
+from cloudwhale.model.night import Night
 from cloudwhale.model.rental import Rental, RentalState
 from cloudwhale.model.units import micro_usd
 from cloudwhale.model.world import World
@@ -81,3 +82,11 @@ def test_the_first_save_of_a_later_attempt_tells_how_much_is_left() -> None:
 
 def test_after_a_save_it_is_looked_at_when_the_next_is_late() -> None:
     assert judged_at(EVENTS, world(running())) == SAVED.saved_at + 2 * 60.0
+
+
+def test_the_end_of_the_last_job_of_a_night_stirs_as_the_night_is_to_be_closed() -> None:
+    night = Night(name="lab", date="2026-12-01", zone="UTC", opens_at=0.0, closes_at=9e9)
+    done = [e.Finished(at=1.0, job="j", attempt=1)]
+    opened = a_world([], now=2.0, runs={"run-1": a_run(night=night)})
+    closed = a_world([], now=2.0, runs={"run-1": a_run(night=night.but(closed_at=1.0))})
+    assert stir(done, opened, RENTING) and not stir(done, closed, RENTING)
