@@ -83,6 +83,8 @@ class Terms(NamedTuple):
     stop_moves: bool = True
     """Whether the provider can move its own stop of a machine that is there; else a lease holds
     as it was at the launch."""
+    address_usd_h: MicroUsd = NOTHING
+    """What of the extras is for addresses."""
 
 
 Told = Callable[[str], None]

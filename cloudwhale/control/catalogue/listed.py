@@ -96,6 +96,7 @@ def _of_region(first: Offer, listing: Listing, terms: Terms, cap: MicroUsd | Non
         estimated=price is not None and price.estimated,
         boot_s=terms.boot_s, notice_s=terms.notice_s, billing_step_s=terms.billing_step_s,
         billing_least_s=terms.billing_least_s, extras_usd_h=terms.extras_usd_h,
+        address_usd_h=terms.address_usd_h,
         egress_usd_gb=terms.egress_usd_gb, egress_near_usd_gb=terms.egress_near_usd_gb,
         quota=terms.quota, quota_units=terms.quota_units, stop_moves=terms.stop_moves,
     )  # fmt: skip

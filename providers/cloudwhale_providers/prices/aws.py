@@ -82,6 +82,7 @@ class AwsPrices:
             billing_step_s=BILLING_STEP_S,
             billing_least_s=BILLING_LEAST_S,
             extras_usd_h=MicroUsd(ROOT_USD_H + ADDRESS_USD_H),
+            address_usd_h=ADDRESS_USD_H,
             disk_gib=ROOT_GIB - ROOT_KEEPS_GIB,
             memory_share=MEMORY_SHARE,
             egress_usd_gb=EGRESS_USD_GB.get(region),

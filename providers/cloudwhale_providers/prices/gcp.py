@@ -101,6 +101,7 @@ class GcpPrices:
             billing_step_s=BILLING_STEP_S,
             billing_least_s=BILLING_LEAST_S,
             extras_usd_h=MicroUsd(BOOT_DISK_USD_H + ADDRESS_USD_H[market]),
+            address_usd_h=ADDRESS_USD_H[market],
             disk_gib=BOOT_DISK_GIB - BOOT_DISK_KEEPS_GIB,
             memory_share=MEMORY_SHARE,
             egress_usd_gb=EGRESS_AUSTRALIA_USD_GB if "australia" in region else EGRESS_USD_GB,
