@@ -93,7 +93,9 @@ def cost(
     """
     from cloudwhale.cli.cost_asked import Wanted
     from cloudwhale.cli.costing import cost as do
+    from cloudwhale.cli.costing import give_way
 
+    give_way()
     forms = {"csv": as_csv, "html": as_html, "focus": as_focus, "json": as_json}
     chosen = tuple(name for name, is_chosen in forms.items() if is_chosen)
     raise typer.Exit(do(Wanted(by, period, zone, running, project, wasted, chosen, into)))

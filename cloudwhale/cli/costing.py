@@ -1,5 +1,6 @@
 """What `cost` does: add up what was spent and show it in the form that was asked for."""
 
+import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,6 +11,14 @@ from cloudwhale.cli.output import Paper, emit, say, stdout_paper
 from cloudwhale.model.cost import Dimension
 from cloudwhale.reporting.cost_sheet import Look, costs_csv, costs_sheet
 from cloudwhale.reporting.costs import Costs, costs_keys
+
+POLITENESS = 10
+"""A tenth of the share of a core that a controller beside it has, where both want the same one."""
+
+
+def give_way() -> None:
+    """Let a controller on this host go first: reports of years can wait, its rounds cannot."""
+    os.nice(POLITENESS)
 
 
 def cost(wanted: Wanted) -> int:

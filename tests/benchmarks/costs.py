@@ -48,7 +48,8 @@ READER = """
 import contextlib, io, sys
 from pathlib import Path
 from cloudwhale.cli.cost_asked import Wanted
-from cloudwhale.cli.costing import cost
+from cloudwhale.cli.costing import cost, give_way
+give_way()
 while True:
     with contextlib.redirect_stdout(io.StringIO()):
         cost(Wanted("project", "all", "UTC", True, None, False, (), None))
@@ -113,12 +114,13 @@ def beside_figures(home: Path, rounds: int) -> Iterator[Figure]:
     pairs = list(zip(quiet, beside, strict=True))
     wall = statistics.median(two.wall_s / one.wall_s for one, two in pairs)
     cpu = statistics.median(two.cpu_s / one.cpu_s for one, two in pairs)
-    waits = statistics.median(1000 * (two.wall_s - two.cpu_s) for _, two in pairs)
+    held = statistics.median(two.held_s / one.held_s for one, two in pairs)
     yield Figure(
         f"a round while cost reads, of one without, median of {rounds} pairs",
         wall, "times", BESIDE_BAR,
-        f"{1000 * statistics.median(one.wall_s for one in quiet):.0f} ms without; of its CPU time "
-        f"alone {cpu:.2f} times; {waits:.0f} ms of it not computing",
+        f"{1000 * statistics.median(one.wall_s for one in quiet):.0f} ms without; {held:.2f} times "
+        f"without what it waits for a core, {cpu:.2f} times its CPU time; "
+        f"load {os.getloadavg()[0]:.1f}",
     )  # fmt: skip
 
 
@@ -129,6 +131,13 @@ class Round:
     wall_s: float
     cpu_s: float
     """Of the one thread that ticks."""
+    held_s: float
+    """Wall time less what that thread was ready and no core was free: disks and locks are in it."""
+
+
+def _for_a_core_s() -> float:
+    """Return how long this thread was ready and had to wait for a core, so far."""
+    return int(Path("/proc/thread-self/schedstat").read_text().split()[1]) / 1e9
 
 
 def paired_rounds(home: Path, rounds: int) -> tuple[list[Round], list[Round]]:
@@ -151,10 +160,11 @@ def paired_rounds(home: Path, rounds: int) -> tuple[list[Round], list[Round]]:
         number += 1
         clock.advance_to(clock.now() + 1.0)
         first = a_job(f"new-{number}", name="new").but(submitted_at=clock.now())
-        begun, computed = time.perf_counter(), time.thread_time()
+        begun, computed, waited = time.perf_counter(), time.thread_time(), _for_a_core_s()
         store.append([e.Submitted(at=clock.now(), job=first.id, first=first)])
         controller.tick()
-        return Round(time.perf_counter() - begun, time.thread_time() - computed)
+        wall_s = time.perf_counter() - begun
+        return Round(wall_s, time.thread_time() - computed, wall_s - _for_a_core_s() + waited)
 
     for _ in range(5):
         a_round()  # solvers are imported, what is cached is cached
