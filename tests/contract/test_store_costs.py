@@ -80,7 +80,8 @@ def test_lines_come_as_they_were_charged_those_that_began_first_first(store: Sto
 
 
 def test_an_empty_ledger_has_no_sums(store: Store) -> None:
-    for by in ((), ("project",), ("day", "user")):
+    ways: list[tuple[Dimension, ...]] = [(), ("project",), ("day", "user")]
+    for by in ways:
         assert list(store.costs(CostQuery(by=by))) == []
     assert list(store.cost_lines(CostQuery())) == []
 

@@ -10,6 +10,7 @@ from makers import a_device, a_job, a_run, a_world, wants
 from cloudwhale.control.store import SqlStore
 from cloudwhale.control.store.sqlite import SqliteDatabase
 from cloudwhale.model import event as e
+from cloudwhale.model.cost import Dimension
 from cloudwhale.model.job import GpuRequest, JobState, Peaks, Placement, Span
 from cloudwhale.model.node import Facts
 from cloudwhale.model.reason import Code, Reason
@@ -131,7 +132,8 @@ def test_the_sums_of_a_large_ledger_are_those_of_the_database_itself(tmp_path: P
     with database.writer.begin() as connection:
         add_charges(connection, 2000)
         whole = spent_in(connection)
-    for by in ((), ("project",), ("day", "gpu")):
+    ways: list[tuple[Dimension, ...]] = [(), ("project",), ("day", "gpu")]
+    for by in ways:
         found = store.costs(CostQuery(by=by))
         assert sum(one.spent for one in found) == whole
         assert sum(sum(dict(one.purposes).values()) for one in found) == whole

@@ -14,6 +14,7 @@ from cloudwhale.planning.cost_sums import FILTERS, ITEMS, PURPOSES, milliseconds
 from cloudwhale.spi.store import CostQuery
 
 QUARTER_S = 900
+_ENDS: list[ColumnElement[Any]] = [func.min(t.charges.c.quarter), func.max(t.charges.c.quarter)]
 QUARTERS = 96
 """Of a day."""
 AHEAD_DAYS = 1_000_000  # added before a division that would round to zero what lies before 1970
@@ -99,7 +100,8 @@ def _day(number: int) -> str:
 def _sum_of(row: tuple[Any, ...], reads: Sequence[Callable[[Any], str]]) -> CostSum:
     key = tuple(read(value) for read, value in zip(reads, row, strict=False))
     # PostgreSQL sums integers to a decimal; a sum of nothing is NULL.
-    lines, jobs, spent, saved, priced, gpu_ms, *parts = (int(x or 0) for x in row[len(key) :])
+    sums_of: Sequence[Any] = row[len(key) :]
+    lines, jobs, spent, saved, priced, gpu_ms, *parts = (int(one or 0) for one in sums_of)
     disk, address, egress, boot, idle, lost, failed, over = map(MicroUsd, parts)
     useful = MicroUsd(spent - boot - idle - lost - failed - over - egress)
     return CostSum.model_construct(
@@ -120,9 +122,9 @@ def _local_day(connection: Connection, query: CostQuery, zone: tzinfo) -> Column
 
     The database knows nothing of zones: it adds what a zone is ahead, which changes twice a year.
     """
-    first, last = connection.execute(
-        _asked(select(func.min(_C.quarter), func.max(_C.quarter)), query)
-    ).one()
+    ends: Select[Any] = select(*_ENDS)
+    found: Sequence[Any] = tuple(connection.execute(_asked(ends, query)).one())
+    first, last = found
     ahead = _ahead(zone, int(first or 0), int(last or 0))
     offset: ColumnElement[Any] = (
         case(*((_C.quarter < until, many) for until, many in ahead[:-1]), else_=ahead[-1][1])
