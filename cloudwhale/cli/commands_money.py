@@ -200,7 +200,7 @@ def suggest(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what jobs ask for, what they used of it, and what they should ask for.
+    """Show what jobs ask for, use, and should ask for.
 
     By jobs of one name and project: the most and the median that their newest attempts used, the
     next size with head-room above it, cheaper GPUs that would hold it, and what these would have

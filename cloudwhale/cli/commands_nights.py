@@ -24,7 +24,7 @@ def night(
     no_checkpoint_ok: NoCheckpointOk = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run a file's jobs in a night: rent in its hours alone, inside its budget, and report.
+    """Run a file's jobs in the hours and budget of a night.
 
     Before its window opens nothing is rented; machines of yours may begin. When it closes, all
     rented machines have landed, and what is left over is parked, waits for the next night or goes

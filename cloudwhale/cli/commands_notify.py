@@ -22,7 +22,7 @@ Number = Annotated[int, typer.Option("--last", "-n", min=1, help="So many of the
 
 @notify.callback()
 def show_targets(context: typer.Context, as_json: AsJson = False) -> None:
-    """Show whom the settings tell, and of what; try whether it arrives."""
+    """Show whom the settings tell, and of what; try it."""
     if context.invoked_subcommand is None:
         from cloudwhale.cli.notifying import targets as do
 
