@@ -244,8 +244,9 @@ class _Table:
 
 def _texts(value: Any) -> list[str]:
     """Return a list of texts, also of a single one; an empty one for what is none."""
-    found = cast("list[Any]", value) if isinstance(value, list) else [value]
-    return found if all(isinstance(one, str) for one in found) else []
+    found = cast("list[object]", value) if isinstance(value, list) else [value]
+    texts = [one for one in found if isinstance(one, str)]
+    return texts if len(texts) == len(found) else []
 
 
 def _from_file(path: Path) -> str:
