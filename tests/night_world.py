@@ -49,7 +49,10 @@ def a_night(number: int = 0, unfinished: Any = "park", **of: Any) -> Night:
 
 def an_arrival(name: str, work_s: float, says_s: float | None = None, **of: Any) -> Arrival:
     """Make a job that no machine of ours runs, which saves every five minutes."""
-    base: dict[str, Any] = {"resources": wants(cpu=4), "checkpoint": CheckpointRule(every_s=300.0, grace_s=20.0)}
+    base: dict[str, Any] = {
+        "resources": wants(cpu=4),
+        "checkpoint": CheckpointRule(every_s=300.0, grace_s=20.0),
+    }
     spec = a_spec(name=name, duration_s=says_s or work_s, **{**base, **of})
     return Arrival(0.0, name, spec, work_s)
 

@@ -74,7 +74,7 @@ def _targets_sheet(found: Mapping[str, Target]) -> Sheet:
 
 
 def _on(kinds: Sequence[str] | frozenset[str]) -> str:
-    return "everything" if set(kinds) == EVERY_KIND else ", ".join(sorted(kinds))
+    return "everything" if frozenset(kinds) == EVERY_KIND else ", ".join(sorted(kinds))
 
 
 def _answers_sheet(answers: Mapping[str, Answer]) -> Sheet:

@@ -24,7 +24,8 @@ def suggest(project: str | None, as_json: bool) -> int:
         spent: dict[tuple[str, str], list[CostSum]] = {}
         for one in desk.store.costs(by):
             spent.setdefault((one.key[0], one.key[1]), []).append(one)
-        prices = device_prices(supply(desk.settings, now).offers) if peaks else {}
+        offers = supply(desk.settings, now).offers if peaks else ()
+        prices = device_prices(offers)
     found = [
         suggestion(family, seen, spent.get(family, ()), prices)
         for family, seen in sorted(peaks.items())

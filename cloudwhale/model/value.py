@@ -19,7 +19,7 @@ class Value(BaseModel):
         """Return the same value with some fields replaced (the new fields are not validated)."""
         new = self.model_copy(update=changes)
         for name in _derived(type(self)):
-            new.__dict__.pop(name, None)  # copied along, and of the fields as they were
+            vars(new).pop(name, None)  # copied along, and of the fields as they were
         return new
 
 

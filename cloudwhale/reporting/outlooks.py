@@ -144,7 +144,7 @@ def rests_on(one: Outlook) -> str:
 
 def _of_them(one: Outlook) -> str:
     has = one.taken
-    asides = []
+    asides: list[str] = []
     if has.at_home:
         asides.append(f"{has.at_home} {_verb(has.at_home, 'fit')} on machines of ours, for nothing")
     if has.unpriced:

@@ -96,9 +96,9 @@ def _speed(script: Script, spot: Spot) -> Script:
 
 def _begins(script: Script, spot: Spot) -> Script:
     clock, _, zone = spot.text.partition(" ")
-    found = TIME_OF_DAY.fullmatch(clock)
+    found, name = TIME_OF_DAY.fullmatch(clock), zone.strip()
     try:
-        name = ZoneInfo(zone.strip()).key if zone.strip() else ""
+        name = ZoneInfo(name).key if name else ""
     except (KeyError, ValueError, OSError):
         found = None
     if found is None:
