@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from cloudwhale.cli.exits import NotFound
 from cloudwhale.model.job import LIVE, Job, JobState
+from cloudwhale.model.reason import Code
 from cloudwhale.model.run import Run
 from cloudwhale.spi.store import JobQuery, Store
 
@@ -107,6 +108,20 @@ def _no_job(store: Store, word: str) -> NotFound:
 
 
 def work_is_left(store: Store) -> bool:
-    """Say whether a controller has anything to do: jobs, and machines that are not back yet."""
+    """Say whether a controller has anything to do: jobs, and machines that are not back yet.
+
+    What a night has left over for the next one waits for that to be begun.
+    """
     counts = store.counts()
-    return any(counts.get(state) for state in WORK) or bool(store.rentals())
+    states = [state for state in WORK if counts.get(state)]
+    if states == [JobState.PENDING]:
+        waiting = store.jobs(JobQuery(states=(JobState.PENDING,)))
+        return bool(store.rentals()) or not all(_is_carried_over(store, one) for one in waiting)
+    return bool(states) or bool(store.rentals())
+
+
+def _is_carried_over(store: Store, job: Job) -> bool:
+    if job.reason is None or job.reason.code is not Code.LEFT_OVER:
+        return False
+    run = store.run(job.run)
+    return run is not None and run.night is not None and run.night.unfinished == "carry-over"

@@ -16,6 +16,7 @@ from cloudwhale.cli.presence import must_be_sure
 from cloudwhale.cli.view import PlainView
 from cloudwhale.control.store import MemoryStore
 from cloudwhale.model import event as e
+from cloudwhale.model.night import Night, Unfinished
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.run import Run
 
@@ -96,6 +97,21 @@ def test_work_is_left_while_a_job_could_run() -> None:
         ]
     )
     assert not work_is_left(store)
+
+
+@pytest.mark.parametrize(("unfinished", "is_work"), [("carry-over", False), ("continue", True)])
+def test_what_a_night_leaves_to_the_next_is_no_work(unfinished: Unfinished, is_work: bool) -> None:
+    store, says = MemoryStore(), Reason(code=Code.LEFT_OVER, says="its night has closed")
+    night = Night(
+        name="night", date="2026-11-30", zone="UTC", opens_at=0.0, closes_at=1.0,
+        unfinished=unfinished,
+    )  # fmt: skip
+    run = Run(id="run-9", opened_at=0.0, user="eve", folder="/w", night=night)
+    first = a_job("job-1", run="run-9")
+    store.append([e.RunOpened(at=0.0, run=run), e.Submitted(at=0.0, job="job-1", first=first)])
+    assert work_is_left(store), "it may run before its night closes"
+    store.append([e.Waits(at=2.0, job="job-1", reason=says)])
+    assert work_is_left(store) is is_work
 
 
 def a_goodbye(monkeypatch: pytest.MonkeyPatch, there: bool, key: str | None = None) -> Goodbye:
