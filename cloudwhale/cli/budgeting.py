@@ -187,7 +187,9 @@ def read_share(text: str) -> float:
         number /= 100
     if number is None or not 0 < number <= 1:
         shown = f"{text[:57]}..." if len(text) > 60 else text
-        hint = f"Did you mean {text.strip()}%? " if number and 1 < number <= 100 else ""
+        is_bare = found is not None and not found["percent"]
+        meant = is_bare and number is not None and 1 < number <= 100
+        hint = f"Did you mean {text.strip()}%? " if meant else ""
         raise WrongUsage(
             f"--soft {shown!r} is no share.",
             f"{hint}Write a number above 0 and up to 1, or one up to 100%.",

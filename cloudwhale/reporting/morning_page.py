@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from cloudwhale.model.job import JobState
 from cloudwhale.model.morning import Morning
 from cloudwhale.reporting.figures import NOTHING, cents, counted, money
-from cloudwhale.reporting.morning_text import hours_of, morning_sheets, title_of
+from cloudwhale.reporting.morning_text import hours_of, morning_sheets, title_of, written
 from cloudwhale.reporting.page import (
     Bar,
     Html,
@@ -62,6 +62,7 @@ def _tiles(told: Morning) -> Iterator[Tile]:
 
 
 def _bars(told: Morning) -> Iterator[Bar]:
-    for one in told.projects:
+    spent = written([one.spent_usd for one in told.projects])
+    for one, usd in zip(told.projects, spent, strict=True):
         useful = max(0.0, float(one.spent_usd - one.wasted_usd))
-        yield Bar(one.project, f"{cents(one.spent_usd)} USD", (useful, float(one.wasted_usd)))
+        yield Bar(one.project, f"{usd} USD", (useful, float(one.wasted_usd)))

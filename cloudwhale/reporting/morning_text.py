@@ -1,11 +1,14 @@
 """The morning report as a person reads it in a terminal: a headline, the money, then tables."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from decimal import Decimal
 
 from cloudwhale.model.cost import Waste
 from cloudwhale.model.job import JobState
 from cloudwhale.model.morning import Morning, NextNight, NightJob, NightMachine, NightProject
+from cloudwhale.model.units import micro_usd
+from cloudwhale.reporting.cost_words import column
 from cloudwhale.reporting.figures import NOTHING, cents, counted, money, span
 from cloudwhale.reporting.rented import small
 from cloudwhale.reporting.sheet import Cell, Column, Sheet, cells
@@ -135,14 +138,24 @@ def _projects(told: Morning) -> Sheet:
         *(Column(name, right=True) for name in ("jobs", "done", "failed", "left over")),
         *(Column(name, right=True) for name in ("spent", "saved", "wasted")),
     )
-    return Sheet(columns, tuple(map(_project_row, told.projects)), "By project (USD)", (MEANS,))
+    rows = zip(
+        told.projects,
+        written([one.spent_usd for one in told.projects]),
+        written([one.wasted_usd for one in told.projects]),
+        strict=True,
+    )
+    return Sheet(columns, tuple(_project_row(*row) for row in rows), "By project (USD)", (MEANS,))
 
 
-def _project_row(one: NightProject) -> tuple[Cell, ...]:
+def written(amounts: Sequence[Decimal]) -> list[str]:
+    """Return a column in cents that adds up, as `cloudwhale cost` writes it."""
+    return column([micro_usd(one) for one in amounts], digits=2)
+
+
+def _project_row(one: NightProject, spent: str, wasted: str) -> tuple[Cell, ...]:
     return cells(
         one.project, str(one.jobs), str(one.completed), str(one.failed), str(one.left_over),
-        cents(one.spent_usd), NOTHING if one.saved_usd is None else cents(one.saved_usd),
-        cents(one.wasted_usd),
+        spent, NOTHING if one.saved_usd is None else cents(one.saved_usd), wasted,
     )  # fmt: skip
 
 

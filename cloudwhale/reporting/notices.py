@@ -157,7 +157,8 @@ def notices_sheet(notices: Sequence[Notice], now: Instant) -> Sheet:
         )
         for one in notices
     )
-    return Sheet(columns, tuple(rows))
+    nothing = ("Nothing was told yet; `cloudwhale notify` shows who would be.",)
+    return Sheet(columns, tuple(rows), notes=() if notices else nothing)
 
 
 def notice_keys(notice: Notice) -> dict[str, Any]:
