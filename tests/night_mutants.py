@@ -108,8 +108,8 @@ def _gone_when_warned(node: Node, world: World) -> bool:
     return rental.ended_at is not None or rental.state is RentalState.DRAINING
 
 
-def _keeps_all(rental: Rental) -> Settle:
-    made = SETTLED(rental)
+def _keeps_all(rental: Rental, world: World | None = None) -> Settle:
+    made = SETTLED(rental, world)
     return made.but(released=MicroUsd(0))
 
 

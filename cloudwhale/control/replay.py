@@ -76,20 +76,18 @@ def made_again(store: Store, stored: Round, *, resolve: bool = False) -> Again:
     """
     answers = () if resolve else read_json(stored.answers)
     told = Remembered(answers, partial(_rent, stored.rent)) if answers else None
-    rent = told or (_rent(stored.rent) if stored.rent else None)
-    policies = replace(policies_of(stored), rent=rent)
-    made = plan(world_of(store, stored), policies)
+    made = plan(world_of(store, stored), policies_of(stored, told))
     return Again(made, () if told is None else tuple(told.unknown))
 
 
-def policies_of(stored: Round) -> Policies:
-    """Return the policies that a stored round was decided by, which solve anew."""
+def policies_of(stored: Round, rent: Rent | None = None) -> Policies:
+    """Return the policies that a stored round was decided by; without `rent` they solve anew."""
     return Policies(
         order=plugins.load(plugins.ORDERS, stored.order)(),
         score=plugins.load(plugins.SCORES, stored.score)(),
         rules=Rules.model_validate_json(stored.settings),
         wait=plugins.load(plugins.WAITS, stored.wait)() if stored.wait else None,
-        rent=_rent(stored.rent) if stored.rent else None,
+        rent=rent or (_rent(stored.rent) if stored.rent else None),
     )
 
 
