@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from dockerd import IMAGE, Dockerd
 from live_agent import LiveAgent, a_start, until
+from unpacking import unpack
 
 from cloudwhale.agent.containers.settings import name_of
 from cloudwhale.control.bundle import Bundle, made
@@ -76,7 +77,7 @@ def bundle() -> Bundle:
 def unpacked(bundle: Bundle, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("unpacked")
     with tarfile.open(bundle.file) as archive:
-        archive.extractall(folder, filter="data")
+        unpack(archive, folder)
     return folder
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from boot_stand_ins import has_docker
 from first_boots import BOOT, NODE, Machine, a_machine, bundle
+from unpacking import unpack
 
 from cloudwhale_providers.aws.user_data import user_data
 
@@ -30,7 +31,7 @@ exec {shutil.which("timeout")} "$@"
 
 def unpacked(machine: Machine, packed: bytes = b"") -> None:
     with tarfile.open(fileobj=io.BytesIO(packed or bundle())) as archive:
-        archive.extractall(machine.folder / "bundle", filter="data")
+        unpack(archive, machine.folder / "bundle")
 
 
 def test_the_agent_takes_the_watch_over_before_the_first_end_is_called_off(

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from live_agent import until
+from unpacking import unpack
 
 from cloudwhale.control.reaching import bundle, installing, look, wheel
 from cloudwhale.control.reaching.look import Asked, Look, Unfit
@@ -220,7 +221,7 @@ def test_a_machine_like_this_one_gets_a_bundle_that_runs_the_agent(tmp_path: Pat
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "v"], check=True)
     python = tmp_path / "v" / "bin" / "python"
     with tarfile.open(fileobj=io.BytesIO(package.body)) as archive:
-        archive.extractall(next((tmp_path / "v" / "lib").glob("*/site-packages")), filter="data")
+        unpack(archive, next((tmp_path / "v" / "lib").glob("*/site-packages")))
     code = (
         "import pkgutil, importlib, cloudwhale.agent as a\n"
         "for m in pkgutil.iter_modules(a.__path__):\n"
