@@ -50,7 +50,7 @@ demo-burst: venv  ## examples/burst.yaml: three of four jobs on machines rented 
 	    cloudwhale run examples/burst.yaml --budget 50 --sandbox -y && \
 	    cloudwhale leaks --sandbox && cloudwhale sandbox stop
 
-test: check  ## every check and every test; with FULL=1 all seeds and launches of each
+test: check  ## every check and every test
 	@echo "== tests"
 	@# A third worker works while the others wait for what they have started.
 	@PATH="$(BIN):$$PATH" pytest -q -n 3 --dist=worksteal

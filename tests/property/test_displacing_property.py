@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from amounts import amount
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from makers import a_device, a_node, a_spec
@@ -78,7 +77,7 @@ def played(order: str, seed: int) -> tuple[Played, list[Node]]:
 
 
 @pytest.mark.parametrize("order", ORDERS)
-@settings(deadline=None, max_examples=amount(8, 25))
+@settings(deadline=None, max_examples=25)
 @given(seed=SEEDS)
 def test_an_order_that_displaces_brings_every_job_to_its_end_and_stops_nobody_in_vain(
     order: str, seed: int

@@ -5,14 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from amounts import amount
 from rental_checks import a_random_problem, faults, worst_usd
 
 from cloudwhale.spi.renting import RentalPlan, RentalProblem
 from cloudwhale_policies.renting.greedy import Greedy
 from cloudwhale_policies.renting.whale_rent import WhaleRent
 
-BLOCKS = amount(4, 10)
+BLOCKS = 10
 
 
 def seeds(block: int, count: int) -> range:
