@@ -76,7 +76,7 @@ imports:
 	@$(BIN)/lint-imports --no-logo
 
 bench: venv  ## the figures that cloudwhale must reach, measured on this machine
-	@missed=; for name in run match holds seeds offers sandbox endpoint machines bundle inputs boots notices; do \
+	@missed=; for name in run match holds seeds offers sandbox endpoint machines bundle inputs boots notices costs nights_value; do \
 	    PATH="$(BIN):$$PATH" python tests/benchmarks/$$name.py || missed=1; done; [ -z "$$missed" ]
 
 tables: venv  ## the tables of docs/measured.md (hours; traces in CLOUDWHALE_TRACES)

@@ -20,7 +20,7 @@ def suggest(project: str | None, as_json: bool) -> int:
     with desk_here() as desk:
         now = desk.clock.now()
         peaks = desk.store.world(now).peaks
-        by = CostQuery(by=("project", "family", "gpu"), project=project)
+        by = CostQuery(by=("project", "family", "gpu"), project=project, counts_jobs=False)
         spent: dict[tuple[str, str], list[CostSum]] = {}
         for one in desk.store.costs(by):
             spent.setdefault((one.key[0], one.key[1]), []).append(one)

@@ -55,7 +55,9 @@ def _by_day(
     store: Store, now: Instant, project: str | None
 ) -> Mapping[str, Mapping[date, MicroUsd]]:
     since = now - now % DAY_S - HABIT_DAYS * DAY_S
-    asked = CostQuery(by=("project", "day"), since=since, zone="UTC", project=project)
+    asked = CostQuery(
+        by=("project", "day"), since=since, zone="UTC", project=project, counts_jobs=False
+    )
     found: dict[str, dict[date, MicroUsd]] = {}
     for one in store.costs(asked):
         name, day = one.key

@@ -29,7 +29,7 @@ from cloudwhale.spi.errors import CloudwhaleError, StoreUnusable
 from cloudwhale.spi.renting import Rent, RentalPlan, RentalProblem
 from cloudwhale.spi.store import CostQuery
 
-LEDGER = CostQuery(by=("project", "provider", "market"))
+LEDGER = CostQuery(by=("project", "provider", "market"), counts_jobs=False)
 """What is asked of the ledger once, before the first tick; what is charged later is added."""
 _MONEY = ("spent_usd_total", "wasted_usd_total", "saved_usd")
 

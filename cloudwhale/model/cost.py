@@ -94,7 +94,7 @@ class CostSum(Value):
     """In the order of the dimensions; a day as `2026-11-30`, in the zone that was asked for."""
     lines: int
     jobs: int
-    """How many different ones."""
+    """How many different ones; 0 where that was not asked for."""
     spent: MicroUsd
     items: Items
     purposes: Purposes

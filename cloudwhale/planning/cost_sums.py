@@ -59,6 +59,8 @@ def sums(lines: Iterable[CostLine], query: CostQuery) -> list[CostSum]:
             key = tuple(_of(line, dimension, query.zone) for dimension in query.by)
             groups.setdefault(key, []).append(line)
     found = [_sum(key, groups[key]) for key in sorted(groups)]
+    if not query.counts_jobs:
+        found = [one.but(jobs=0) for one in found]
     if query.dearest is None:
         return found
     by_money = sorted(found, key=lambda one: -one.spent)

@@ -94,7 +94,7 @@ def test_sums_are_those_of_the_lines_by_every_dimension_and_filter(store: Store)
         CostQuery(), CostQuery(by=("project", "day"), zone="Asia/Kolkata"),
         CostQuery(by=("user", "gpu", "market"), since=BEGUN + 1e6, until=BEGUN + 9e6),
         CostQuery(by=("job",), project='é, "x"'), CostQuery(by=("project",), gpu=""),
-        CostQuery(run="nobody"),
+        CostQuery(run="nobody"), CostQuery(by=("project",), counts_jobs=False),
     ]  # fmt: skip
     for query in queries:
         assert list(store.costs(query)) == cost_sums.sums(lines, query), query

@@ -26,9 +26,9 @@ _COLUMNS: Mapping[str, ColumnElement[Any]] = {"run": _C.payer} | {
 }
 _SUMMED = ("disk", "address", "egress", "boot", "idle", "lost", "failed", "over")
 """What is not in it is the rest: fewer sums take less time."""
+_JOBS: ColumnElement[Any] = func.count(_C.job.distinct())
 _SUMS: list[ColumnElement[Any]] = [
     func.count(),
-    func.count(_C.job.distinct()),
     func.sum(_C.amount),
     func.sum(_C.on_demand - _C.amount),
     func.count(_C.on_demand),
@@ -72,7 +72,8 @@ def sums(connection: Connection, query: CostQuery) -> Sequence[CostSum]:
     """See Store."""
     zone = zone_named(query.zone)
     keys = [_key(connection, query, dimension, zone) for dimension in query.by]
-    wanted = _asked(select(*keys, *_SUMS), query)
+    jobs = _JOBS if query.counts_jobs else literal(0)
+    wanted = _asked(select(*keys, jobs, *_SUMS), query)
     if keys:
         wanted = wanted.group_by(*keys)
     if query.dearest is not None:
@@ -101,7 +102,7 @@ def _sum_of(row: tuple[Any, ...], reads: Sequence[Callable[[Any], str]]) -> Cost
     key = tuple(read(value) for read, value in zip(reads, row, strict=False))
     # PostgreSQL sums integers to a decimal; a sum of nothing is NULL.
     sums_of: Sequence[Any] = row[len(key) :]
-    lines, jobs, spent, saved, priced, gpu_ms, *parts = (int(one or 0) for one in sums_of)
+    jobs, lines, spent, saved, priced, gpu_ms, *parts = (int(one or 0) for one in sums_of)
     disk, address, egress, boot, idle, lost, failed, over = map(MicroUsd, parts)
     useful = MicroUsd(spent - boot - idle - lost - failed - over - egress)
     return CostSum.model_construct(
