@@ -20,7 +20,10 @@ from cloudwhale.spi.store import CostQuery, JobQuery
 
 NIGHTS = 200
 REFUSED = frozenset({68})
-"""Nights of which a plan is refused for another reason than money; mended, they belong here."""
+"""Nights of which a plan is refused for another reason than money; mended, they belong here.
+
+A machine of two models of GPU is offered: rent policies count those of one, the checker both.
+"""
 AT_ONCE = 25
 
 EACH: Sequence[tuple[Dimension, ...]] = (
