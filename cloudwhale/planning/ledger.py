@@ -80,7 +80,8 @@ def refusal(
 ) -> Refusal | None:
     """Return why a reservation is not admitted, or None: the one rule for every payer.
 
-    `started_forecast` is the 90 % forecast of finishing all started work, this lease excluded.
+    `started_forecast` is the 90 % forecast of finishing all started work beyond its leases; what is
+    rented for here will have started, so it is counted too.
     """
     limit, whose = account.limit, called(account.payer)
     if limit is None:
@@ -94,13 +95,13 @@ def refusal(
             says += f" to {whose}"
         return _no(Code.OVER_BUDGET, says, f"raise the budget of {whose} by {lacks} USD")
     if worst + started_forecast > left(account):
+        lacks = usd(MicroUsd(worst + started_forecast - left(account)))
         says = (
-            f"could cost {usd(worst)} USD; finishing what has started needs "
-            f"{usd(started_forecast)} of the {usd(left(account))} USD that are left"
+            f"could cost {usd(worst)} USD, and {usd(started_forecast)} more where what then has "
+            f"started runs late; {usd(left(account))} USD are left"
         )
-        return _no(
-            Code.WOULD_STRAND_STARTED_WORK, says, f"raise the budget of {whose}, or let work finish"
-        )
+        change = f"raise the budget of {whose} by {lacks} USD, or let work finish"
+        return _no(Code.WOULD_STRAND_STARTED_WORK, says, change)
     if account.spent + account.reserved >= limit * _soft(account.soft):
         says = f"{usd(MicroUsd(account.spent + account.reserved))} of {usd(limit)} USD are taken"
         change = f"raise the budget of {whose}, or its soft line"

@@ -61,9 +61,8 @@ def burst(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Burst]:
     faulthandler.dump_traceback_later(3 * LIMIT_S, exit=True)  # later than tests as a rule
     shell = Shell(folder, {"CLOUDWHALE_SANDBOX_MACHINES": "processes"})
     try:
-        undisturbed = undisturbed_loss(
-            shell, STEPS
-        )  # before: a box that is not asked for long ends
+        # Before: a box that is not asked for long ends.
+        undisturbed = undisturbed_loss(shell, STEPS)
         running = shell.start(*WORDS)
         said, _ = running.communicate(timeout=LIMIT_S)
         assert running.returncode == 0, said[-5000:]
