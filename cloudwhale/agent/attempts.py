@@ -116,7 +116,16 @@ class AttemptFolder:
             os.close(pipe)
         return True
 
+    def keep_sign(self) -> None:
+        """Remember that its shim lives now: the lock that it holds is dated anew."""
+        os.utime(self.path / "shim.lock")
+
     # -- read --------------------------------------------------------------------------------
+
+    def last_sign(self) -> Instant:
+        """Return when its shim or its output last showed that it lives; raise OSError."""
+        dated = [self.path / "shim.lock", *self.log.glob("*")]
+        return clock.told(max(file.stat().st_mtime for file in dated))
 
     def checkpoints(self, order: StartOrder) -> Path:
         """Return the job's checkpoint folder; raise ValueError for one outside its workdir."""

@@ -218,8 +218,9 @@ def _over(attempt: Attempt, exit: ExitRecord, now: Instant, agent: str) -> Turn:
 
 def _lost(attempt: Attempt, event: seen.Lost, now: Instant, agent: str) -> Turn:
     began_at = event.at if attempt.began_at is None else attempt.began_at
+    ended_at = max(event.at, began_at)
     exit = ExitRecord(
-        how="shim-lost", code=None, ended_at=event.at, ran_s=max(0.0, event.at - began_at),
+        how="shim-lost", code=None, ended_at=ended_at, ran_s=ended_at - began_at,
         says="the shim that watched the job died; what was left of the job was killed"
         + (f" ({event.says})" if event.says else ""),
     )  # fmt: skip

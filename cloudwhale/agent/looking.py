@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from cloudwhale.agent import remains, seen
-from cloudwhale.agent.entries import STILL_S
+from cloudwhale.agent.entries import STILL_S, entries
 from cloudwhale.agent.seen import Key
 from cloudwhale.agent.state import Attempt, Phase
 from cloudwhale.agent.underway import Attempts, Tools, Underway, has_ended
@@ -14,6 +14,7 @@ from cloudwhale.model.units import Instant, Seconds
 
 LOOK_EVERY_S: Seconds = 1.0
 KILL_AGAIN_S: Seconds = 5.0
+SIGN_EVERY_S: Seconds = 1.0
 
 
 class Looking:
@@ -60,6 +61,8 @@ class Looking:
 
     def _look_at(self, one: Underway) -> None:
         lives = self._shim_lives(one)  # first: it may write its record and end while we look
+        if lives:
+            self._keep_sign(one)
         exit = one.folder.exit()
         pids = None if one.began else one.folder.pids()
         if pids is not None:
@@ -81,16 +84,30 @@ class Looking:
             one.shim = None
         return one.folder.shim_lives()
 
+    def _keep_sign(self, one: Underway) -> None:
+        """Remember that it lives, for an agent that comes when neither of us does."""
+        now = self._tools.now()
+        if now - one.alive_at < SIGN_EVERY_S:
+            return
+        one.alive_at = now
+        try:
+            one.folder.keep_sign()
+        except OSError:
+            pass  # its shim comes up, and has taken no lock; or the disk does not take the date
+
     def _lose(self, one: Underway) -> None:
         """Kill what is left, however long that takes: nothing may run on when the end is told."""
         try:
             one.folder.fence_out()
         except OSError:
             pass  # it has begun, or the disk is full and no shim could begin it either
+        runs_on = one.alive_at > 0.0 or remains.runs_on(one.folder)
         while not remains.kill_remains(one.folder):
             pause(KILL_AGAIN_S)
-        says = one.folder.shim_says()
-        self._tools.tell(seen.Lost(one.folder.key, self._tools.clock.now(), says))
+        at = self._tools.clock.now()
+        if not runs_on:
+            at = min(at, _last_sign(one, at))
+        self._tools.tell(seen.Lost(one.folder.key, at, one.folder.shim_says()))
 
     def _lose_again(self, one: Underway) -> None:
         """Look at it once more after a while: as long as something may run, no end is told."""
@@ -105,6 +122,19 @@ class Looking:
             one.looking = False
         if whole is not None:
             self._tools.tell(whole)
+
+
+def _last_sign(one: Underway, now: Instant) -> Instant:
+    """Return when an attempt was last known to live whose end no agent saw: now, at worst.
+
+    The time for which a whole machine was off is no work that was lost.
+    """
+    try:
+        at = one.folder.last_sign()
+    except OSError:
+        return now
+    saved = [entry.saved_at for entry in entries(one.publisher.checkpoints)]
+    return max([at, *saved])
 
 
 def _must_ask(one: Underway) -> bool:

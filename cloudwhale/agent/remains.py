@@ -24,6 +24,11 @@ def kill_shim(folder: AttemptFolder) -> None:
         _kill(pids.shim)
 
 
+def runs_on(folder: AttemptFolder) -> bool:
+    """Say whether anything of an attempt runs on without its shim."""
+    return next(_remains(folder, _pids(folder)), None) is not None
+
+
 def kill_remains(folder: AttemptFolder) -> bool:
     """Kill everything of an attempt that is over; False when something could not be killed."""
     pids = _pids(folder)

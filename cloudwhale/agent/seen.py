@@ -152,6 +152,7 @@ class Lost(OfAttempt):
     """The shim died without an exit record; what it left behind was killed."""
 
     at: Instant
+    """When it was last known to live."""
     says: str = ""
     """The shim's own last words."""
 

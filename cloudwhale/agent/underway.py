@@ -66,6 +66,8 @@ class Underway:
     started: bool = False
     began: bool = False
     over: bool = False
+    alive_at: Instant = 0.0
+    """When this agent last saw its shim alive; 0.0: never."""
     rings: bool = False
     """Whether the bell hears what its shim writes."""
     looking: bool = False

@@ -1,9 +1,11 @@
 """Agents and shims are killed while jobs run: nothing is lost, run twice, or left behind."""
 
+import json
 import os
 import signal
 from pathlib import Path
 
+import pytest
 from live_agent import CLOCK, NODE, LiveAgent, a_start, a_stop, until
 
 from cloudwhale.agent.place import Place
@@ -144,6 +146,34 @@ def test_a_shim_that_died_while_no_agent_lived_is_found_out(agent: LiveAgent) ->
     os.kill(agent.pids().shim, signal.SIGKILL)
     agent.start()
     assert agent.ended().how == "shim-lost"
+
+
+def test_the_hours_for_which_a_machine_was_off_are_no_work_that_was_lost(agent: LiveAgent) -> None:
+    agent.start()
+    agent.post(a_start(command="echo ready; sleep 300"))
+    agent.wait_for_output(b"ready")
+    agent.wait_for(AttemptStarted)
+    agent.kill()
+    os.kill(agent.pids().shim, signal.SIGKILL)
+    until(lambda: not agent.job_processes(), "its job dies with it")
+    an_hour_ago, off_since = CLOCK.now() - 3600, CLOCK.now() - 3000
+    told = agent.folder().path / "pids.json"
+    told.write_text(json.dumps({**json.loads(told.read_text()), "began_at": an_hour_ago}))
+    for file in (agent.folder().path / "shim.lock", *agent.folder().log.iterdir()):
+        os.utime(file, (off_since, off_since))
+    agent.start()
+    end = agent.ended()
+    assert end.how == "shim-lost"
+    assert end.ran_s == end.unsaved_s == pytest.approx(600, abs=1)
+
+
+def test_a_living_shim_is_dated(agent: LiveAgent) -> None:
+    agent.start()
+    agent.post(a_start(command="sleep 300"))
+    agent.wait_for(AttemptStarted)
+    lock = agent.folder().path / "shim.lock"
+    os.utime(lock, (0, 0))
+    until(lambda: CLOCK.now() - lock.stat().st_mtime < 60, "its agent has seen it", 60.0)
 
 
 def test_a_shim_that_is_stopped_cannot_hold_a_job_for_ever(agent: LiveAgent) -> None:

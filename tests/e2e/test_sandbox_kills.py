@@ -42,9 +42,11 @@ class Story:
         )
 
 
-LAUNCH = Story("true", "20m")
+LONGER_THAN_ANY_WAIT = "2h"
+"""So long that a slow host comes to no renewal: only `EXTEND` is about those."""
+LAUNCH = Story("true", LONGER_THAN_ANY_WAIT)
 EXTEND = Story("sleep 16", "1m\nmax_duration: 4h")
-CANCEL = Story("exec sleep 600", "20m", JobState.CANCELLED, "stored:Started 1")
+CANCEL = Story("exec sleep 600", LONGER_THAN_ANY_WAIT, JobState.CANCELLED, "stored:Started 1")
 
 
 @dataclass(frozen=True)
