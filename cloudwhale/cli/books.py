@@ -33,12 +33,14 @@ def books_of(
         spent: dict[str | None, int] = {name: one.spent for name, one in sums.items()}
         return Books(spent=spent, nodes=nodes, rentals=rentals, sums=sums)
     bills = [_bill(store, rental) for rental in store.rentals(run)]
+    planned, one_each = _planned(store, bills)
     return Books(
         spent=store.spent(run),
         nodes=nodes,
         rentals=rentals,
         bills=tuple(bills),
-        one_each=_one_each(store, bills),
+        planned=planned,
+        one_each=one_each,
         lines=(*store.cost_lines(CostQuery(run=run)), *_running(store, bills, now)),
         sums={one.key[0]: one for one in _by_job(store, run)},
     )
@@ -87,28 +89,36 @@ def _bill(store: Store, rental: Rental) -> Bill:
     return Bill(rental, charges, released, used=reduce(StoreUse.and_, used.values(), StoreUse()))
 
 
-def _one_each(store: Store, bills: Sequence[Bill]) -> MicroUsd | None:
-    """Return what a machine for each job alone was expected to cost, as the rounds have it.
+Expected = tuple[MicroUsd | None, MicroUsd | None]
+"""Of machines as they were planned, and of a machine for each job alone; None: nobody knows."""
 
-    Each round that rented counts once: a machine that takes the place of one that was taken away
-    would have had to be replaced too. None where one of the rounds has not worked it out.
+
+def _planned(store: Store, bills: Sequence[Bill]) -> Expected:
+    """Return what the rounds that rented expected of the same jobs, so and with a machine each.
+
+    Each round counts once, on both sides: a machine that takes the place of one that was taken
+    away would have had to be replaced too. Nobody knows where a round has not worked it out, or
+    where a machine never came: its jobs are in the next round once more.
     """
+    if any(bill.rental.requested_at is None for bill in bills):
+        return None, None
+    tenders = list(_tenders(store, bills))
+    alone = [one.one_each for one in tenders if one.one_each is not None]
+    if not tenders or len(alone) < len(tenders):
+        return None, None
+    return MicroUsd(sum(one.cost for one in tenders)), MicroUsd(sum(alone))
+
+
+def _tenders(store: Store, bills: Sequence[Bill]) -> Iterator[p.Tender]:
+    """Yield the tenders of the rounds that rented machines, each round's once."""
     rounds: set[int] = set()
-    total = NOTHING
     for bill in bills:
         rental = bill.rental
         first = next(iter(rental.jobs), None)
         for stored, _ in store.rounds(first) if first is not None else ():
-            if stored.number in rounds or not _rents(stored.plan, rental.id):
-                continue
-            rounds.add(stored.number)
-            for tender in stored.plan.tenders:
-                if tender.payer != rental.payer:
-                    continue
-                if tender.one_each is None:
-                    return None
-                total = MicroUsd(total + tender.one_each)
-    return total if rounds else None
+            if stored.number not in rounds and _rents(stored.plan, rental.id):
+                rounds.add(stored.number)
+                yield from (one for one in stored.plan.tenders if one.payer == rental.payer)
 
 
 def _rents(plan: p.Plan, rental: str) -> bool:

@@ -5,6 +5,7 @@ import re
 import sys
 from dataclasses import dataclass
 from decimal import Decimal
+from shlex import quote
 
 from cloudwhale.cli.exits import Exit, NotFound, WrongUsage
 from cloudwhale.cli.looking import desk_here
@@ -93,7 +94,7 @@ def listed(*, everything: bool, as_json: bool) -> int:
 def put(wanted: Wanted) -> int:
     """Set the budget of a project by month, or of a run."""
     amount, is_monthly = read_amount(wanted.amount)
-    soft = wanted.soft
+    said, soft = wanted.amount.partition("/")[0].strip(), wanted.soft
     with desk_here() as desk:
         run = desk.store.run(wanted.whose)
         if run is not None and not (is_monthly or wanted.month):
@@ -101,12 +102,12 @@ def put(wanted: Wanted) -> int:
         if run is not None:
             raise WrongUsage(
                 f"{run.id} is a run: its budget is for all of it.",
-                f"Leave the month out: `cloudwhale budget set {run.id} {wanted.amount}`.",
+                f"Leave the month out: `cloudwhale budget set {run.id} {quote(said)}`.",
             )
         if not (is_monthly or wanted.month):
             raise WrongUsage(
                 f"There is no run {wanted.whose!r}, and a project's budget is for each month.",
-                f"Write `cloudwhale budget set {wanted.whose} {wanted.amount}/month`.",
+                f"Write `cloudwhale budget set {quote(wanted.whose)} {quote(f'{said}/month')}`.",
             )
         share = desk.settings.budget_soft_share if soft is None else soft
         return _put_project(desk, amount, share, wanted)
@@ -223,7 +224,7 @@ def read_amount(text: str) -> tuple[MicroUsd, bool]:
     if found["sign"] == "-" and dollars:
         raise WrongUsage(
             f"A budget of {shown} is below 0.",
-            "0/month rents nothing; `cloudwhale budget unset` takes a budget away.",
+            "0/month rents nothing; `cloudwhale budget unset PROJECT` takes a budget away.",
         )
     if dollars > MOST_USD:
         raise WrongUsage(f"{shown!r} is more than a billion dollars.", "Write a smaller amount.")

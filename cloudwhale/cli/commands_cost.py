@@ -1,14 +1,46 @@
 """The command `cost`: what was spent, saved and wasted, by what."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from shlex import quote
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from cloudwhale.cli.completing import dimension_words, period_words, project_words, zone_words
 from cloudwhale.cli.words import AsJson, examples
 
 # A command's parameters are its options, so they are as many as it has.
+
+
+class Wordless(TyperCommand):
+    """A command without words: one that is there is the file, or by what, in the wrong place."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the options; end with wrong usage, and how it is said, for a word."""
+        ctx.allow_extra_args, given = True, tuple(args)  # reading takes them out of the list
+        rest = super().parse_args(ctx, args)
+        if ctx.args and not ctx.resilient_parsing:
+            ctx.fail(_said_right(ctx.args[0], given))
+        return rest
+
+
+def _said_right(word: str, given: Sequence[str]) -> str:
+    """Return what is wrong with a word, and the command that was meant."""
+    from cloudwhale.reporting.costs import DIMENSIONS
+
+    form = next((one for one in ("--html", "--csv", "--focus") if one in given), None)
+    box = " --sandbox" if "--sandbox" in given else ""
+    if form is not None:
+        how = f"a file is named with -o: `cloudwhale cost {form} -o {quote(word)}{box}`"
+    elif "--json" in given:
+        how = f"a document goes into a file with `cloudwhale cost --json{box} > {quote(word)}`"
+    elif set(word.lower().split(",")) <= {*DIMENSIONS}:
+        how = f"by what costs are shown is said with `cloudwhale cost --by {word.lower()}{box}`"
+    else:
+        how = "--by says by what, --for when, -o into which file"
+    return f"{word} is too much: {how}."
 
 
 By = Annotated[
@@ -104,6 +136,7 @@ def cost(
 def add_to(app: typer.Typer) -> None:
     """Add this command, with its examples."""
     app.command(
+        cls=Wordless,
         epilog=examples(
             'cloudwhale cost --by project --for "last month"',
             "cloudwhale cost --by user,gpu --for 2026-Q4 --wasted",
@@ -112,5 +145,5 @@ def add_to(app: typer.Typer) -> None:
             "cloudwhale cost --by job --csv > jobs.csv",
             "cloudwhale cost --json | jq '.costs[] | [.project, .spent_usd, .wasted_usd]'",
             "cloudwhale cost --focus --for 2026-11 -o focus.csv",
-        )
+        ),
     )(cost)

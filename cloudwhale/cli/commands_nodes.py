@@ -146,7 +146,7 @@ def agent(
 
     On Ctrl-C or SIGTERM its jobs are saved and stopped, and it leaves. Its controller elsewhere
     finds it by the mailbox that both reach: a shared folder or a bucket. A systemd unit is in
-    infra/systemd; `cloudwhale nodes add` installs one by ssh.
+    infra/systemd; `cloudwhale nodes add ssh://HOST` installs one by ssh.
     """
     from cloudwhale.cli.joining import Wanted
     from cloudwhale.cli.joining import agent as do

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from cloudwhale.cli.exits import Exit, WrongUsage, for_error
-from cloudwhale.cli.here import as_given_here
+from cloudwhale.control.given import as_given_here
 from cloudwhale.reporting.sheet import clean
 from cloudwhale.spi.errors import CloudwhaleError, IllegalTransition
 

@@ -1,33 +1,54 @@
-"""Commands that sentences name, as they have to be given where this one was: in the sandbox."""
+"""What is shown, with the commands that it names as they have to be given where this one was."""
 
-import os
-import re
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+from cloudwhale.control.given import as_given_here
 
 if TYPE_CHECKING:
+    from cloudwhale.model.morning import Morning
     from cloudwhale.model.reason import Reason
-    from cloudwhale.model.receipt import RunReceipt
     from cloudwhale.reporting.explain import Story
+    from cloudwhale.reporting.sheet import Sheet
 
-ASKED = "CLOUDWHALE_SANDBOX"  # the option puts it there, for all that a command starts
-WITHOUT = frozenset({"agent", "simulate", "catalog", "offers", "version", "sandbox"})
-"""Commands to which the sandbox would mean nothing."""
-_COMMAND = re.compile(r"`cloudwhale ([a-z]+)([^`]*)`")
-
-
-def as_given_here(text: str) -> str:
-    """Return a text whose commands lead where this one is: with --sandbox, where that was said."""
-    if os.environ.get(ASKED) != "true" or "`cloudwhale " not in text:
-        return text
-    return _COMMAND.sub(_with_option, text)
+SENTENCES = frozenset({"says", "change", "why", "remedy"})
+"""Keys of documents whose texts are ours; those of others are what users have written."""
 
 
-def _with_option(found: re.Match[str]) -> str:
-    name, rest = found[1], found[2]
-    if name in WITHOUT or "--sandbox" in rest:
-        return found[0]
-    before, dashes, command = rest.partition(" -- ")  # what stands behind is another's command
-    return f"`cloudwhale {name}{before} --sandbox{dashes}{command}`"
+def sheet_here(sheet: "Sheet") -> "Sheet":
+    """Return a table with the commands in it as they are given here."""
+    return replace(
+        sheet,
+        rows=tuple(
+            tuple(replace(cell, text=as_given_here(cell.text)) for cell in row)
+            for row in sheet.rows
+        ),
+        title=as_given_here(sheet.title),
+        notes=tuple(map(as_given_here, sheet.notes)),
+        asides=tuple(map(as_given_here, sheet.asides)),
+    )
+
+
+def document_here(document: Any, key: str = "") -> Any:
+    """Return a document, or a part of it, with the commands in its sentences as given here."""
+    if isinstance(document, str):
+        return as_given_here(document) if key in SENTENCES else document
+    if isinstance(document, Mapping):
+        parts = cast("Mapping[Any, Any]", document)
+        return {name: document_here(part, str(name)) for name, part in parts.items()}
+    if isinstance(document, list | tuple):
+        rows = cast("Sequence[Any]", document)
+        return [document_here(row, key) for row in rows]
+    return document
+
+
+def morning_here(told: "Morning") -> "Morning":
+    """Return the report of a night with the commands in it as they are given here."""
+    jobs = (
+        job.but(why=as_given_here(job.why), change=as_given_here(job.change)) for job in told.jobs
+    )
+    return told.but(jobs=tuple(jobs))
 
 
 def reason_here(reason: "Reason | None") -> "Reason | None":
@@ -35,11 +56,6 @@ def reason_here(reason: "Reason | None") -> "Reason | None":
     if reason is None:
         return None
     return reason.but(says=as_given_here(reason.says), change=as_given_here(reason.change))
-
-
-def receipt_here(receipt: "RunReceipt") -> "RunReceipt":
-    """Return a receipt with the commands in it as they are given here."""
-    return receipt.but(jobs=tuple(job.but(reason=reason_here(job.reason)) for job in receipt.jobs))
 
 
 def story_here(story: "Story") -> "Story":

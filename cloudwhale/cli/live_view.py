@@ -9,6 +9,7 @@ from rich.text import Text
 from cloudwhale.cli.fleet import Fleet, Said
 from cloudwhale.cli.picture import Seen, picture
 from cloudwhale.cli.view import note, sentence
+from cloudwhale.control.given import as_given_here
 from cloudwhale.model import event as e
 from cloudwhale.model.job import Job
 from cloudwhale.model.run import Run
@@ -97,7 +98,7 @@ class LiveView:
 
     def say(self, text: str) -> None:
         """See View."""
-        self._console.print(Text(clean(text)))
+        self._console.print(Text(clean(as_given_here(text))))
 
     def rest(self) -> None:
         """See View."""

@@ -1,14 +1,16 @@
 """The report of a night: gathered, shown, written beside as a page."""
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 
 from cloudwhale.cli.books import books_of
-from cloudwhale.cli.exits import Exit, NotFound
+from cloudwhale.cli.exits import Exit, NotFound, WrongUsage
 from cloudwhale.cli.finding import one_run
-from cloudwhale.cli.here import as_given_here
+from cloudwhale.cli.here import morning_here
 from cloudwhale.cli.looking import desk_here
-from cloudwhale.cli.output import Paper, emit, stdout_paper
+from cloudwhale.cli.output import Paper, emit, say, stdout_paper
 from cloudwhale.control.desk import Desk
 from cloudwhale.model import event as e
 from cloudwhale.model.job import Job, JobState
@@ -38,7 +40,7 @@ def report_of(desk: Desk, run: Run) -> Morning:
     unfinished = _unfinished(desk.store, run)
     told = Told(unfinished, _reasons(desk.store, unfinished), _last_lines(desk, jobs))
     now = desk.clock.now()
-    return morning(run, jobs, now, books_of(desk.store, jobs, run.id, now), told)
+    return morning_here(morning(run, jobs, now, books_of(desk.store, jobs, run.id, now), told))
 
 
 def show(paper: Paper, told: Morning) -> None:
@@ -52,18 +54,24 @@ def show(paper: Paper, told: Morning) -> None:
 def write_page(told: Morning, path: Path) -> None:
     """Write a report as a page; a reader never sees half of one."""
     beside = path.with_name(f".{path.name}.new")
-    beside.write_text(as_given_here(morning_page(told)), encoding="utf-8")
+    beside.write_text(morning_page(told), encoding="utf-8")
     beside.replace(path)
 
 
 def again(word: str | None, html: bool, output: Path | None, as_json: bool) -> int:
     """Show the report of a night that was; without a word that of the newest."""
+    if html and output is None and word is not None and word.endswith((".html", ".htm")):
+        raise WrongUsage(
+            f"{word} is no night: a file is named with -o.",
+            f"Write `cloudwhale morning --html -o {quote(word)}`.",
+        )
     with desk_here(starts=True) as desk:
         told = report_of(desk, night_named(desk.store, word))
     if output is not None:
         write_page(told, output)
+        say(f"Written: {output}", sys.stderr)
     elif html:
-        print(as_given_here(morning_page(told)), end="")
+        print(morning_page(told), end="")
     if as_json:
         emit(told.model_dump(mode="python"))
     elif not html:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from zoneinfo import ZoneInfo
 
 from cloudwhale.cli.exits import Exit
@@ -88,7 +89,7 @@ def window_of(sheaf: Sheaf) -> Window:
     if window is None:
         raise SpecError(
             "the file has no `window`, so it is no night",
-            "Add `window: 22:00..08:00` beside `jobs`, or use `cloudwhale run`.",
+            f"Add `window: 22:00..08:00` beside `jobs`, or use `cloudwhale run {quote(file)}`.",
             file=file, line=1, column=1,
         )  # fmt: skip
     if not sheaf.file.specs:
@@ -124,8 +125,8 @@ def again(desk: Desk, found: Tonight) -> Run | None:
         closed = clock(old.night, old.night.closed_at)
         raise SpecError(
             f"the night of {old.night.date} is over: it closed {closed}",
-            f"`cloudwhale morning {old.id}` shows its report; `cloudwhale run` starts the jobs at "
-            "any time.",
+            f"`cloudwhale morning {old.id}` shows its report; `cloudwhale run {quote(file)}` "
+            "starts the jobs at any time.",
             file=file,
         )
     if asked is not None and asked != old.budget:

@@ -7,7 +7,8 @@ from decimal import Decimal
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TextIO
 
-from cloudwhale.cli.here import as_given_here
+from cloudwhale.cli.here import document_here, sheet_here
+from cloudwhale.control.given import as_given_here
 from cloudwhale.reporting.sheet import clean
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ PLAIN_WIDTH = 100
 
 def emit(document: Mapping[str, Any]) -> None:
     """Print the one document of a `--json` command."""
-    json.dump(document, sys.stdout, default=_json_form, ensure_ascii=False, indent=2)
+    json.dump(document_here(document), sys.stdout, default=_json_form, ensure_ascii=False, indent=2)
     sys.stdout.write("\n")
 
 
@@ -64,6 +65,7 @@ class Paper:
 
     def sheet(self, sheet: "Sheet") -> None:
         """Show a table with its notes."""
+        sheet = sheet_here(sheet)
         if self.console is not None:
             from cloudwhale.reporting.drawn import show
 

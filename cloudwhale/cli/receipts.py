@@ -6,7 +6,6 @@ from dataclasses import replace
 from cloudwhale.cli.books import books_of
 from cloudwhale.cli.exits import Exit, NotFound
 from cloudwhale.cli.finding import one_job
-from cloudwhale.cli.here import receipt_here
 from cloudwhale.cli.looking import desk_here
 from cloudwhale.cli.output import Paper, document_or
 from cloudwhale.clock import iso
@@ -66,7 +65,7 @@ def otherwise(desk: Desk, run: Run) -> tuple[Otherwise, ...]:
 
 def show(paper: Paper, made: RunReceipt) -> None:
     """Print a run's receipt, part by part."""
-    paper.sheet(receipt_sheet(receipt_here(made)))
+    paper.sheet(receipt_sheet(made))
     _draw(paper, run_sheets(made), begun=True)
 
 

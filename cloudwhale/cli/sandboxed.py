@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cloudwhale.cli.here import WITHOUT
+from cloudwhale.control.given import WITHOUT
 
 STARTERS = frozenset({"run", "submit", "plan", "controller", "night"})
 """Commands that start it, and so may say what its weather is."""

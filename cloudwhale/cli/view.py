@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol, TextIO
 
 from cloudwhale.cli.fleet import Fleet, Said
+from cloudwhale.control.given import as_given_here
 from cloudwhale.model import event as e
 from cloudwhale.model.job import Job
 from cloudwhale.model.units import Instant
@@ -76,7 +77,7 @@ class PlainView:
 
     def say(self, text: str) -> None:
         """See View."""
-        self._write([clean(text)])
+        self._write([clean(as_given_here(text))])
 
     def rest(self) -> None:
         """See View."""
@@ -104,7 +105,7 @@ _WITH_REASON = (
 def note(job: Job, event: e.Noted) -> str:
     """Say what is worth knowing of a job, with its code."""
     said = headline(event, job.placement) or "something is worth knowing"
-    return clean(f"{said}: {event.reason.says} [{event.reason.code}]")
+    return clean(f"{said}: {as_given_here(event.reason.says)} [{event.reason.code}]")
 
 
 def sentence(job: Job, event: e.OfJob) -> str | None:
@@ -115,4 +116,4 @@ def sentence(job: Job, event: e.OfJob) -> str | None:
     reason = reason_of(event)
     if reason is None or not isinstance(event, _WITH_REASON):
         return clean(said)
-    return clean(f"{said}: {cut(reason.says)} [{reason.code}]")
+    return clean(f"{said}: {cut(as_given_here(reason.says))} [{reason.code}]")

@@ -5,6 +5,7 @@ import signal
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from shlex import quote
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -14,7 +15,6 @@ from cloudwhale.cli.bringing import RESULTS
 from cloudwhale.cli.exits import Exit, for_jobs
 from cloudwhale.cli.finding import one_run, work_is_left
 from cloudwhale.cli.following import Follower, Outcome, scene
-from cloudwhale.cli.here import receipt_here
 from cloudwhale.cli.interrupts import Interrupts
 from cloudwhale.cli.measured import measured
 from cloudwhale.cli.output import emit, stderr_paper, stdout_paper
@@ -103,9 +103,8 @@ class Watch:
         if old is not None:
             return self._taken_up(old)
         if sheaf.file.window is not None:
-            self._paper.say(
-                f"These jobs begin at once: `cloudwhale night {options.file}` keeps to its window."
-            )
+            command = f"cloudwhale night {quote(str(options.file))}"
+            self._paper.say(f"These jobs begin at once: `{command}` keeps to its window.")
         made = dry_run(desk, sheaf)
         show_plan(self._paper, made, [sheaf])
         refuse_impossible(made, sheaf)
@@ -201,7 +200,7 @@ class Watch:
         if self._as_json:
             emit(run_keys(receipt))
             return
-        self._paper.sheet(receipt_sheet(receipt_here(receipt)))
+        self._paper.sheet(receipt_sheet(receipt))
         if receipt.spent_usd:
             self._paper.say(f"`cloudwhale receipt {run.id} --what-if` says more of that money.")
         for job in jobs:

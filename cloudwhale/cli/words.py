@@ -42,7 +42,7 @@ class WithJobArgs(TyperCommand):
         if before and not ctx.resilient_parsing:
             ctx.fail(
                 f"one FILE is run at a time, {' '.join(before)} is too much; words for the job's "
-                f"command stand after --, and `cloudwhale submit` takes several files."
+                f"command stand after --, and `cloudwhale submit FILE FILE` takes several."
             )
         return rest
 

@@ -201,8 +201,13 @@ class RunReceipt(Value):
     """Was set aside, and was not needed."""
     saved_usd: Decimal | None = None
     """Against the same machines on demand; None while no price to compare with is known."""
+    planned_usd: Decimal | None = None
+    """What its machines were expected to cost when they were rented; None: nobody knows."""
     one_each_usd: Decimal | None = None
-    """What the cheapest machine for each job alone was expected to cost when it was rented for."""
+    """What the cheapest machine for each of the same jobs alone was expected to cost then.
+
+    To be held against `planned_usd`, and not against what was paid.
+    """
     machines: tuple[MachineReceipt, ...] = ()
     providers: tuple[ProviderReceipt, ...] = ()
     """The same money by cloud; the parts add up."""

@@ -130,7 +130,7 @@ def _times(night: Night) -> tuple[Instant, ...]:
 
 def held(queue: Queue, world: World) -> Queue:
     """Return the queue without those whose night is over: they start nowhere."""
-    waits = {run.id: _waits(night, world.now) for run, night in nights(world)}
+    waits = {run.id: _waits(run.id, night, world.now) for run, night in nights(world)}
     if not any(waits.values()):
         return queue
     mine = {job.id: waits.get(job.run) for job in (*queue.ready, *queue.seeking)}
@@ -143,21 +143,21 @@ def held(queue: Queue, world: World) -> Queue:
     )
 
 
-def _waits(night: Night, now: Instant) -> Reason | None:
+def _waits(run: str, night: Night, now: Instant) -> Reason | None:
     """Return why those that are left over of a night start nowhere; None: they may, here."""
     is_closed = night.closed_at is not None
     if night.unfinished == "continue" or (not is_closed and now < night.closes_at):
         return None
     if is_closed and night.unfinished == "park":
         return None  # a person has resumed it
-    return left_over(night, night.unfinished)
+    return left_over(run, night, night.unfinished)
 
 
-def left_over(night: Night, what: Unfinished) -> Reason:
+def left_over(run: str, night: Night, what: Unfinished) -> Reason:
     """Return what is told to a job that its night leaves over."""
     says = f"its night of {night.date} has closed, and it is not done"
     change = {
-        "park": "`cloudwhale resume` lets it go on here; the next night has jobs of its own",
+        "park": f"`cloudwhale resume {run}` lets it go on; the next night has jobs of its own",
         "carry-over": f"the next night of {night.name}, which goes on with it",
         "continue": "room on a machine of yours",
     }
@@ -265,7 +265,7 @@ def _closed(end: _End, queue: Queue) -> Iterator[p.Step]:
         rest[job.id] = "park" if is_aside else what
         is_mine = job.state is JobState.PENDING and job.wish is None and not is_aside
         if what == "park" and is_mine and job.id not in queue.doomed:
-            parked.append(p.Park(job=job.id, reason=left_over(end.night, what)))
+            parked.append(p.Park(job=job.id, reason=left_over(end.run.id, end.night, what)))
     says = f"night {end.night.name} of {end.night.date} is closed, {len(rest)} jobs are left over"
     yield p.CloseNight(run=end.run.id, unfinished=rest, reason=Reason(code=Code.NIGHT, says=says))
     yield from parked

@@ -94,9 +94,9 @@ def _meaning(job: Job, end: End, at: Instant) -> e.Leaves:
     if end.how == "exited" and end.exit_code == 0:
         return e.Finished(at=at, job=job.id, attempt=end.attempt)
     if job.wish is Wish.CANCEL:
-        return e.Cancelled(at=at, job=job.id, reason=_asked(Code.USER_ASKED, "cancelled", end))
+        return e.Cancelled(at=at, job=job.id, reason=_asked(Code.USER_ASKED, job, end))
     if job.wish is Wish.PAUSE:
-        return e.Paused(at=at, job=job.id, reason=_asked(Code.PAUSED, "paused", end))
+        return e.Paused(at=at, job=job.id, reason=_asked(Code.PAUSED, job, end))
     if job.wish is Wish.LIMIT:
         return _over_limit(job, end, at)
     if end.is_taken and end.how == "stopped":
@@ -142,9 +142,11 @@ def _grown(job: Job, end: End, at: Instant) -> e.Failed | e.Retried | None:
     )  # fmt: skip
 
 
-def _asked(code: Code, what: str, end: End) -> Reason:
+def _asked(code: Code, job: Job, end: End) -> Reason:
     code_text = "" if end.exit_code is None else f"; its process ended with {end.exit_code}"
-    change = "`cloudwhale resume` queues it again" if code is Code.PAUSED else ""
+    is_paused = code is Code.PAUSED
+    change = f"`cloudwhale resume {job.id}` queues it again" if is_paused else ""
+    what = "paused" if is_paused else "cancelled"
     return Reason(code=code, says=f"{what}, as asked{code_text}", change=change)
 
 

@@ -303,7 +303,7 @@ def _unwanted(job: Job) -> Iterator[p.Step]:
         reason = Reason(
             code=Code.PAUSED,
             says="paused, as asked; it was not running",
-            change="`cloudwhale resume` queues it again",
+            change=f"`cloudwhale resume {job.id}` queues it again",
         )
         yield p.Drop(job=job.id, wish="pause", reason=reason)
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from shlex import quote
 
 from cloudwhale.model import plan as p
 from cloudwhale.model.job import Job, JobState
@@ -375,7 +376,7 @@ class _Tendering:
         project = job.spec.project
         if project in self.world.budgets and self._left_usd([job]) < self._run_left_usd(job):
             says = f"what is left of this month's budget of project {project} is less than it needs"
-            change = f"raise it: cloudwhale budget set {project} USD/month"
+            change = f"raise it: `cloudwhale budget set {quote(project)} USD/month`"
             return Reason(code=Code.OVER_BUDGET, says=says, change=change)
         return Reason(code=Code.OVER_BUDGET, says=says, change=RAISE)
 

@@ -82,7 +82,10 @@ def budgets_sheet(accounts: Sequence[Account]) -> Sheet:
     notes = (
         ("In US dollars. Months are UTC; a machine counts in that in which its lease begins.",)
         if accounts
-        else ("No budgets: `cloudwhale budget set PROJECT 200/month`, `cloudwhale run --budget`.",)
+        else (
+            "No budgets: `cloudwhale budget set PROJECT 200/month` bounds a project, "
+            "`cloudwhale run FILE --budget 50` a run.",
+        )
     )
     return Sheet(columns, tuple(_row(account) for account in accounts), notes=notes)
 

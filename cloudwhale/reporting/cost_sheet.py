@@ -46,7 +46,7 @@ class Look:
     """How a table is shown."""
 
     width: int | None
-    """Columns of a terminal; None: a pipe, which gets all there is, exactly."""
+    """Columns of a terminal; None: a pipe, which gets every row, to the micro-dollar."""
     causes: bool = False
     """What was wasted is also shown by its causes."""
 
@@ -57,7 +57,8 @@ def costs_sheet(costs: Costs, look: Look) -> Sheet:
     if not costs.rows:
         return Sheet((), (), notes=(nothing_spent(costs), *_notes(costs)))
     if look.width is None:
-        return Sheet(_columns(costs, True, None), _exact_rows(costs), title, _notes(costs))
+        columns = _columns(costs, look.causes, None)
+        return Sheet(columns, _exact_rows(costs, look.causes), title, _notes(costs))
     causes = look.causes or look.width >= WIDE
     bar = 24 if look.width >= WIDE else 10
     return Sheet(
@@ -137,14 +138,14 @@ def _bar(one: CostSum, most: MicroUsd, width: int) -> str:
     return "█" * useful + "▒" * waste
 
 
-def _exact_rows(costs: Costs) -> tuple[tuple[Cell, ...], ...]:
+def _exact_rows(costs: Costs, causes: bool) -> tuple[tuple[Cell, ...], ...]:
     made: list[tuple[Cell, ...]] = []
     for row in shown(costs, len(costs.rows)):
         one = row.sum
         less, each = saved(one), usd_per_gpu_h(one)
         texts = [
             dollars(one.spent), NOTHING if less is None else dollars(less), dollars(wasted(one)),
-            *(dollars(wasted_on(one, cause)) for cause in CAUSES),
+            *(dollars(wasted_on(one, cause)) for cause in CAUSES if causes),
             f"{gpu_h(one.gpu_s):.3f}", NOTHING if each is None else f"{each:f}",
         ]  # fmt: skip
         made.append((*_named(row), *(Cell(text) for text in texts)))

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from cloudwhale.model.job import JobState
 from cloudwhale.model.morning import Morning
-from cloudwhale.reporting.figures import NOTHING, cents, counted, money
+from cloudwhale.reporting.figures import NOTHING, cents, counted, money, percent
 from cloudwhale.reporting.morning_text import hours_of, morning_sheets, title_of, written
 from cloudwhale.reporting.page import (
     Bar,
@@ -57,8 +57,8 @@ def _tiles(told: Morning) -> Iterator[Tile]:
     yield Tile("spent", f"{cents(paid.spent_usd)} USD", budget)
     saved = NOTHING if paid.saved_usd is None else f"{cents(paid.saved_usd)} USD"
     yield Tile("saved", saved, "against on demand")
-    share = paid.wasted_usd / paid.spent_usd if paid.spent_usd else 0
-    yield Tile("wasted", f"{cents(paid.wasted_usd)} USD", f"{share:.0%} of what was spent")
+    share = float(paid.wasted_usd / paid.spent_usd) if paid.spent_usd else 0.0
+    yield Tile("wasted", f"{cents(paid.wasted_usd)} USD", f"{percent(share)} of what was spent")
 
 
 def _bars(told: Morning) -> Iterator[Bar]:

@@ -161,7 +161,7 @@ def _project_row(one: NightProject, spent: str, wasted: str) -> tuple[Cell, ...]
 
 def _jobs(told: Morning, most: int | None) -> Sheet:
     columns = (
-        Column("job"), Column("state"), Column("where", gives_way=True),
+        Column("job", gives_way=True), Column("state"), Column("where", gives_way=True),
         Column("from", right=True), Column("to", right=True), Column("tries", right=True),
         Column("spent", right=True), Column("wasted", right=True, optional=True),
     )  # fmt: skip

@@ -6,16 +6,20 @@ readable on a phone, where a picture would shrink.
 """
 
 import math
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import NewType
 
 from cloudwhale.reporting.page_style import SERIES, STYLE
-from cloudwhale.reporting.sheet import Cell, Sheet, Tone, clean, meant_for
+from cloudwhale.reporting.sheet import Cell, Column, Sheet, Tone, clean, meant_for
 
 Html = NewType("Html", str)
 """A part of a page: well formed, with every text in it escaped."""
+
+FOLDED = 6
+"""A table of so many columns has no place on a phone: there each row is a few lines."""
 
 LINES = 4
 """A chart's scale has at most so many lines above its foot."""
@@ -71,12 +75,12 @@ def heading(text: str) -> Html:
 
 def said(text: str, tone: Tone = "plain") -> Html:
     """Return a sentence, or several."""
-    return Html(f"<p{_class(tone)}>{_text(text)}</p>")
+    return Html(f"<p{_class(tone)}>{_prose(text)}</p>")
 
 
 def points(texts: Iterable[str]) -> Html:
     """Return sentences as a list."""
-    return Html(f"<ul>{''.join(f'<li>{_text(text)}</li>' for text in texts)}</ul>")
+    return Html(f"<ul>{''.join(f'<li>{_prose(text)}</li>' for text in texts)}</ul>")
 
 
 def tiles(shown: Iterable[Tile]) -> Html:
@@ -96,16 +100,15 @@ def table(sheet: Sheet, *, has_total: bool = False) -> Html:
     Columns are those that a terminal shows, the optional ones too.
     """
     slim = meant_for(sheet, "terminal")
-    rights = [column.right for column in slim.columns]
-    heads = "".join(
-        f"<th{_column(right)}>{_text(column.name)}</th>"
-        for column, right in zip(slim.columns, rights, strict=True)
-    )
+    is_folded = len(slim.columns) >= FOLDED
+    marks = [_column(column, is_folded and place > 0) for place, column in enumerate(slim.columns)]
+    heads = "".join(f"<th{_column(one)}>{_text(one.name)}</th>" for one in slim.columns)
     body = slim.rows[:-1] if has_total else slim.rows
-    foot = f"<tfoot>{_row(slim.rows[-1], rights)}</tfoot>" if has_total and slim.rows else ""
+    foot = f"<tfoot>{_row(slim.rows[-1], marks)}</tfoot>" if has_total and slim.rows else ""
+    wide = "wide folded" if is_folded else "wide"
     made = (
-        f'<div class="wide"><table><thead><tr>{heads}</tr></thead>'
-        f"<tbody>{''.join(_row(row, rights) for row in body)}</tbody>{foot}</table></div>"
+        f'<div class="{wide}"><table><thead><tr>{heads}</tr></thead>'
+        f"<tbody>{''.join(_row(row, marks) for row in body)}</tbody>{foot}</table></div>"
         if slim.rows
         else ""
     )
@@ -149,18 +152,26 @@ def _text(text: str) -> str:
     return escape(clean(whole))
 
 
+_CODE = re.compile("`([^`]+)`")
+
+
+def _prose(text: str) -> str:
+    """Return sentences escaped, with the commands in them set apart."""
+    return _CODE.sub(r"<code>\1</code>", _text(text))
+
+
 def _class(tone: Tone) -> str:
     return "" if tone == "plain" else f' class="{tone}"'
 
 
-def _column(right: bool) -> str:
-    return f' class="{"n" if right else "t"}"'
+def _column(column: Column, says_head: bool = False) -> str:
+    """Return what marks a cell of a column; `says_head`: where it stands without its heading."""
+    head = f' data-head="{_text(column.name)}"' if says_head and column.name else ""
+    return f' class="{"n" if column.right else "t"}"{head}'
 
 
-def _row(row: tuple[Cell, ...], rights: Sequence[bool]) -> str:
-    made = (
-        f"<td{_column(right)}>{_cell(cell)}</td>" for cell, right in zip(row, rights, strict=True)
-    )
+def _row(row: tuple[Cell, ...], marks: Sequence[str]) -> str:
+    made = (f"<td{mark}>{_cell(cell)}</td>" for cell, mark in zip(row, marks, strict=True))
     return f"<tr>{''.join(made)}</tr>"
 
 

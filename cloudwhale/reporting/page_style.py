@@ -42,12 +42,14 @@ break-inside:avoid;min-width:0}
 .tile b{display:block;font-size:1.4rem;line-height:1.3;font-variant-numeric:tabular-nums;
 overflow-wrap:anywhere}
 .tile span{display:block;font-size:.85rem;color:var(--quiet)}
+code{font:.9em ui-monospace,Menlo,Consolas,monospace;overflow-wrap:anywhere}
 .wide{overflow-x:auto;margin:.5rem 0}
 table{border-collapse:collapse;width:100%;font-size:.9rem;font-variant-numeric:tabular-nums}
 th,td{padding:.3rem .6rem;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}
 th{font-weight:600;color:var(--quiet);white-space:nowrap}
 td.n,th.n{text-align:right;white-space:nowrap}
-td.t{overflow-wrap:anywhere;min-width:6rem}
+td.t{overflow-wrap:break-word}.folded .t{overflow-wrap:anywhere}
+tfoot tr{break-before:avoid}
 tfoot td{font-weight:600;border-bottom:0;border-top:2px solid var(--line)}
 tr{break-inside:avoid}
 .legend{display:flex;flex-wrap:wrap;gap:.2rem 1rem;font-size:.85rem;margin:.4rem 0}
@@ -60,7 +62,7 @@ align-items:center;margin:.6rem 0;font-size:.9rem;font-variant-numeric:tabular-n
 .bars .n{text-align:right;white-space:nowrap}
 .chart{margin:.6rem 0;break-inside:avoid;font-size:.8rem;font-variant-numeric:tabular-nums}
 .plot{display:grid;align-items:start;padding-top:.5em;gap:.2rem .5rem;
-grid-template-columns:auto 1fr}
+grid-template-columns:auto minmax(0,1fr)}
 .plot svg{width:100%;height:13rem;display:block}
 .scale{display:flex;flex-direction:column-reverse;justify-content:space-between;text-align:right;
 color:var(--quiet);line-height:1;height:calc(13rem + 1em);margin:-.5em 0}
@@ -75,8 +77,19 @@ color:var(--quiet);line-height:1;height:calc(13rem + 1em);margin:-.5em 0}
 body{{padding:0;max-width:none;font-size:10pt}}
 .wide{{overflow:visible}}h2{{margin-top:1.2rem}}.tile{{padding:.4rem .6rem}}
 table{{font-size:8.5pt}}th,td{{padding:.2rem .35rem}}thead{{display:table-header-group}}
-.tiles{{grid-template-columns:repeat(4,1fr)}}}}
-@media screen and (max-width:34rem){{.bars{{display:block}}
+tfoot{{display:table-row-group}}
+.tiles{{grid-template-columns:repeat(4,1fr)}}
+.tiles:has(>:nth-child(5)){{grid-template-columns:repeat(3,1fr)}}}}
+@media screen and (max-width:52rem){{
+.folded table,.folded tbody,.folded tfoot{{display:block}}.folded thead{{display:none}}
+.folded tr{{display:grid;grid-template-columns:repeat(auto-fill,minmax(6.8rem,1fr));
+gap:.05rem .5rem;padding:.4rem 0;border-bottom:1px solid var(--line)}}
+.folded tfoot tr{{border-bottom:0;border-top:2px solid var(--line)}}
+.folded td{{font-size:.85rem;border:0!important;padding:0;text-align:left;white-space:normal;
+min-width:0}}
+.folded .t{{grid-column:1/-1}}.folded td:first-child{{font-weight:600}}
+.folded td[data-head]::before{{content:attr(data-head) " ";color:var(--quiet);font-weight:400}}}}
+@media screen and (max-width:34rem){{.under{{white-space:normal}}.bars{{display:block}}
 .bars .row{{display:grid;grid-template-columns:1fr auto;gap:.1rem .75rem;margin:.5rem 0}}
 .bars .b{{grid-column:1/-1;grid-row:2}}}}
 """

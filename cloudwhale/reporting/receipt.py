@@ -59,6 +59,8 @@ class Books:
     """Rented machines by the names of their nodes, those that went back too."""
     bills: tuple[Bill, ...] = ()
     """Of all machines of a run."""
+    planned: MicroUsd | None = None
+    """What its machines were expected to cost when they were rented; None: nobody knows."""
     one_each: MicroUsd | None = None
     """What the cheapest machine for each job alone was expected to cost; None: nobody knows."""
     lines: tuple[CostLine, ...] = ()
@@ -147,6 +149,7 @@ def run_receipt(run: Run, jobs: Sequence[Job], now: Instant, books: Books = NO_B
         reserved_usd=usd(MicroUsd(sum(bill.rental.reserved for bill in books.bills))),
         released_usd=usd(MicroUsd(sum(bill.released for bill in books.bills))),
         saved_usd=None if less is None else usd(less),
+        planned_usd=None if books.planned is None else usd(books.planned),
         one_each_usd=None if books.one_each is None else usd(books.one_each),
         machines=tuple(_machines(books, now)),
         providers=tuple(provider_receipts([bill.rental for bill in books.bills], now)),
@@ -156,11 +159,17 @@ def run_receipt(run: Run, jobs: Sequence[Job], now: Instant, books: Books = NO_B
     )
 
 
+def _came(bill: Bill) -> tuple[bool, Instant, str]:
+    at = bill.rental.requested_at
+    return at is None, at or 0.0, bill.rental.id
+
+
 def _machines(books: Books, now: Instant) -> Iterator[MachineReceipt]:
+    """Yield the machines as they came, those that never came last."""
     lines: dict[str, list[CostLine]] = {}
     for line in books.lines:
         lines.setdefault(line.rental, []).append(line)
-    for bill in books.bills:
+    for bill in sorted(books.bills, key=_came):
         yield machine_receipt(bill, now, lines.get(bill.rental.id, ()))
 
 

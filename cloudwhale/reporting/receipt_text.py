@@ -77,7 +77,7 @@ def machines_sheet(machines: Sequence[MachineReceipt]) -> Sheet:
         *(Column(name, right=True, optional=True) for name in ("egress", "on demand")),
         Column("boot", right=True), Column("idle", right=True), Column("USD", right=True),
     )  # fmt: skip
-    shown = sorted(machines, key=lambda one: one.started_at is None)[:ROWS_MOST]
+    shown = machines[:ROWS_MOST]
     more = len(machines) - len(shown)
     notes = (f"and {more:,} more: --json has them all",) if more else ()
     return Sheet(columns, tuple(map(_machine_row, shown)), "Machines", notes)

@@ -233,8 +233,7 @@ MACHINES_MOST = 10
 
 def _machines(receipt: RunReceipt) -> list[str]:
     """Say what was rented: provider, market, zone, price, how long, what it cost and whom."""
-    came_first = sorted(receipt.machines, key=lambda one: one.started_at is None)
-    lines = [_machine_line(machine) for machine in came_first]
+    lines = [_machine_line(machine) for machine in receipt.machines]
     more = len(lines) - MACHINES_MOST
     lines = lines[:MACHINES_MOST] + ([f"and {counted(more, 'machine')} more"] if more > 0 else [])
     return lines + _provider_lines(receipt.providers) + _store_line(receipt.machines)
@@ -344,15 +343,16 @@ def waste_words(parts: Parts) -> str:
 
 
 def _less(receipt: RunReceipt) -> list[str]:
-    """Say what the machines cost less than what others would have."""
+    """Say what the machines cost less than others would have; expected beside expected alone."""
     compared: list[str] = []
     if receipt.saved_usd:
         compared.append(f"{small(receipt.saved_usd)} less than on demand")
-    alone = receipt.one_each_usd
+    planned, alone = receipt.planned_usd, receipt.one_each_usd
     is_shared = any(len(machine.jobs) > 1 for machine in receipt.machines)
-    if is_shared and alone is not None and alone > receipt.spent_usd > 0:
-        less = small(alone - receipt.spent_usd)
-        compared.append(f"{less} less than a machine for each job was planned to cost")
+    if is_shared and planned is not None and alone is not None and alone > planned:
+        compared.append(
+            f"planned were {small(planned)}, and {small(alone)} with a machine for each job"
+        )
     return compared
 
 

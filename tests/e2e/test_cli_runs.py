@@ -11,7 +11,7 @@ from shell import COMMAND, LIMIT_S, Shell, until
 
 RECEIPT = [
     "run", "jobs", "spent_usd", "budget_usd", "lost_work_s", "interruptions", "reserved_usd",
-    "released_usd", "saved_usd", "one_each_usd", "machines", "providers",
+    "released_usd", "saved_usd", "planned_usd", "one_each_usd", "machines", "providers",
     "running_usd", "wasted_usd", "parts", "otherwise",
 ]  # fmt: skip
 

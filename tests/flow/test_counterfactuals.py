@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from clouding import a_cloudy_stage, an_offer, settles
 
+from cloudwhale.cli.books import books_of
 from cloudwhale.control.controller import Chosen
 from cloudwhale.control.counterfactuals import counterfactuals, standing_for
 from cloudwhale.model.receipt import Otherwise
-from cloudwhale.model.units import micro_usd
+from cloudwhale.model.units import micro_usd, usd
 from cloudwhale.planning.planner import Policies
 from cloudwhale.simulation.cloud import Shelf
 from cloudwhale.simulation.stage import Stage
@@ -65,6 +66,16 @@ def test_a_machine_for_each_job_is_never_cheaper_than_sharing(shared: Stage) -> 
     one = told_of(shared)["one-each"]
     assert one.then_usd is not None and one.other_usd is not None
     assert one.other_usd > one.then_usd
+
+
+def test_the_receipt_of_a_run_holds_what_was_planned_against_what_was_planned(
+    shared: Stage,
+) -> None:
+    one, store = told_of(shared)["one-each"], shared.scenery.store
+    books = books_of(store, store.jobs(JobQuery(run="run-1")), "run-1")
+    assert books.planned is not None and books.one_each is not None
+    assert usd(books.planned) == one.then_usd
+    assert usd(books.one_each) == one.other_usd
 
 
 def test_who_fits_nowhere_here_could_not_have_waited(shared: Stage) -> None:

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 from cost_lines import NASTY, NOVEMBER, a_ledger, a_line, some_lines
+from typer.testing import CliRunner
 
 from cloudwhale.cli import completing
+from cloudwhale.cli.app import whole_app
 from cloudwhale.cli.cost_asked import Wanted
 from cloudwhale.cli.costing import cost
 from cloudwhale.cli.exits import WrongUsage
@@ -75,6 +77,33 @@ def test_a_pipe_gets_every_row_exactly(full: Path, capsys: pytest.CaptureFixture
         {x.job for x in LINES} - {None}
     )
     assert f" {SPENT} " in next(line for line in lines if line.startswith("total"))
+
+
+def test_a_pipe_gets_causes_when_they_are_asked_for(
+    full: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cost(wanted(by="project,day"))
+    assert "BOOT" not in capsys.readouterr().out.splitlines()[1].split()
+    cost(wanted(by="project,day", wasted=True))
+    heads = capsys.readouterr().out.splitlines()[1].split()
+    assert {"BOOT", "IDLE", "LOST", "FAILED", "OVER"} <= set(heads)
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (("--html", "x.html"), "`cloudwhale cost --html -o x.html`"),
+        (("--csv", "my costs.csv"), "`cloudwhale cost --csv -o 'my costs.csv'`"),
+        (("--focus", "f.csv", "--sandbox"), "`cloudwhale cost --focus -o f.csv --sandbox`"),
+        (("--json", "x.json"), "`cloudwhale cost --json > x.json`"),
+        (("Project,day",), "`cloudwhale cost --by project,day`"),
+        (("last", "month"), "--by says by what, --for when, -o into which file"),
+    ],
+)
+def test_a_word_that_is_too_much_is_told_how_it_is_said(words: tuple[str, ...], meant: str) -> None:
+    done = CliRunner().invoke(whole_app(), ("cost", *words))
+    assert done.exit_code == 2
+    assert meant in " ".join(done.output.split())
 
 
 def test_a_period_takes_the_days_of_its_zone(

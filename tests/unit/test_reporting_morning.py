@@ -1,63 +1,35 @@
 """The morning report: its numbers, its sentences, its page."""
 
 from decimal import Decimal
-from typing import Any
+from io import StringIO
 
 import pytest
-from billing import books_with
-from clouding import an_offer
-from makers import a_job, a_run, placed
+from makers import a_run
+from mornings import (
+    DONE,
+    FAILED,
+    HOUR,
+    MACHINE,
+    NIGHT,
+    OPENS,
+    RUN,
+    WAITS,
+    a_night_job,
+    the_report,
+)
+from rich.console import Console
 
-from cloudwhale.model.job import Job, JobState
+from cloudwhale.model.job import JobState
 from cloudwhale.model.morning import Morning
-from cloudwhale.model.night import Night
 from cloudwhale.model.reason import Code, Reason
-from cloudwhale.model.rental import Lease, Rental, RentalState
-from cloudwhale.model.units import NOTHING, Instant, micro_usd
+from cloudwhale.model.rental import RentalState
+from cloudwhale.model.units import Instant
+from cloudwhale.reporting import drawn
 from cloudwhale.reporting.morning import Told, morning
 from cloudwhale.reporting.morning_page import morning_page
 from cloudwhale.reporting.morning_text import morning_sheets
 from cloudwhale.reporting.receipt import Bill, Books
 from cloudwhale.reporting.sheet import plain_lines
-
-OPENS = 1_796_072_400.0  # 2026-11-30 22:00 in Berlin
-HOUR = 3600.0
-NIGHT = Night(
-    name="burst", date="2026-11-30", zone="Europe/Berlin", opens_at=OPENS,
-    closes_at=OPENS + 10 * HOUR, unfinished="carry-over",
-)  # fmt: skip
-RUN = a_run(night=NIGHT, budget=micro_usd(8))
-MACHINE = Rental(
-    id="rent-1", node="rent-1", payer="run-1", offer="g5-spot",
-    lease=Lease(number=1, watched_until=OPENS, away_until=OPENS, stop_at=OPENS),
-    reserved=NOTHING, spent=micro_usd(2), state=RentalState.RETURNED,
-    taken=an_offer(
-        "g5-spot", type="g5.xlarge", market="spot", price_usd_h=micro_usd(1), cap_usd_h=micro_usd(3)
-    ),
-    jobs={"a": "nlp", "b": "vision"}, requested_at=OPENS, ended_at=OPENS + 2 * HOUR,
-    interrupted_at=OPENS + 2 * HOUR,
-)  # fmt: skip
-
-
-def a_night_job(name: str, state: JobState, **fields: Any) -> Job:
-    made = placed(a_job(name, name=name, **fields), "rent-1")
-    return made.but(state=state, first_started_at=OPENS, ended_at=OPENS + HOUR, run_s=HOUR)
-
-
-DONE = a_night_job("a", JobState.COMPLETED, project="nlp")
-FAILED = a_night_job("b", JobState.FAILED, project="vision").but(
-    exit_code=3,
-    reason=Reason(code=Code.COMMAND_FAILED, says="the command failed", change="mend the command"),
-)
-WAITS = a_job("c", name="c", project="speech").but(
-    reason=Reason(code=Code.OVER_BUDGET, says="could cost 9 USD, 6 of 8 USD are left")
-)
-BOOKS = books_with(Bill(MACHINE, {"a": micro_usd("1.5"), "b": micro_usd("0.5")}))
-TOLD = Told({"c": "carry-over"}, last_lines={"b": "ValueError: no such file"})
-
-
-def the_report(jobs: tuple[Job, ...] = (DONE, FAILED, WAITS), told: Told = TOLD) -> Morning:
-    return morning(RUN, jobs, OPENS + 10 * HOUR, BOOKS, told)
 
 
 def text_of(told: Morning) -> str:
@@ -164,3 +136,22 @@ def test_a_night_in_which_nothing_ran_is_told_too() -> None:
     assert told.money.spent_usd == 0
     assert "0 of 0 jobs completed" in text_of(told)
     assert "Night of 2026-11-30: burst" in morning_page(told)
+
+
+LONG = "evaluate-all-of-it-with-a-name-that-is-long-"
+
+
+@pytest.mark.parametrize("width", [80, 140])
+def test_a_terminal_gets_all_of_it_whatever_its_width_and_the_names(width: int) -> None:
+    job = a_night_job(LONG, JobState.COMPLETED, project=LONG).but(id="a")
+    told = the_report((job, FAILED, WAITS)).but(
+        jobs=tuple(one.but(id=f"{LONG}{one.id}") for one in the_report((job, FAILED, WAITS)).jobs)
+    )
+    paper = Console(file=StringIO(), width=width)
+    for sheet in morning_sheets(told):
+        drawn.show(paper, sheet)
+    assert isinstance(paper.file, StringIO)
+    lines = paper.file.getvalue().splitlines()
+    assert max(map(len, lines)) <= width
+    assert "…" not in "".join(lines), "a name is folded, not cut"
+    assert {"job", "state", "spent"} <= set(" ".join(lines).split())

@@ -98,8 +98,8 @@ def test_a_run_adds_up_its_jobs() -> None:
     assert (receipt.lost_work_s, receipt.interruptions) == (3.5, 1)
     assert list(run_keys(receipt)) == [
         "run", "jobs", "spent_usd", "budget_usd", "lost_work_s", "interruptions", "reserved_usd",
-        "released_usd", "saved_usd", "one_each_usd", "machines", "providers", "running_usd",
-        "wasted_usd", "parts", "otherwise",
+        "released_usd", "saved_usd", "planned_usd", "one_each_usd", "machines", "providers",
+        "running_usd", "wasted_usd", "parts", "otherwise",
     ]  # fmt: skip
 
 
@@ -126,14 +126,16 @@ def test_a_rented_machine_has_its_time_its_price_and_who_paid() -> None:
 
 def test_what_was_saved_against_on_demand_is_each_job_s_part() -> None:
     run = Run(id="run-1", opened_at=0.0, user="", folder="/", budget=micro_usd(50))
-    books = books_with(BILL, one_each=micro_usd("0.9"))
+    books = books_with(BILL, planned=micro_usd("0.6"), one_each=micro_usd("0.9"))
     receipt = run_receipt(run, [a_job("a"), a_job("b"), a_job("c")], 1e6, books)
     assert [job.saved_usd for job in receipt.jobs] == [Decimal("0.60"), Decimal("0.20"), None]
     assert receipt.saved_usd == Decimal("0.80")
-    assert receipt.one_each_usd == Decimal("0.90")
+    assert (receipt.planned_usd, receipt.one_each_usd) == (Decimal("0.60"), Decimal("0.90"))
     assert (receipt.reserved_usd, receipt.released_usd) == (Decimal(0), Decimal("1.10"))
     total = plain_lines(receipt_sheet(receipt))[-1]
-    assert "0.80 USD less than on demand, 0.50 USD less than a machine for each job was" in total
+    expected = "planned were 0.60 USD, and 0.90 USD with a machine for each job"
+    assert f"0.80 USD less than on demand, {expected}" in total
+    assert "0.50" not in total, "what was paid and what was expected are no saving"
 
 
 def test_a_short_time_is_billed_as_the_least_and_disk_and_address_stand_beside_the_price() -> None:
@@ -150,7 +152,7 @@ def test_a_short_time_is_billed_as_the_least_and_disk_and_address_stand_beside_t
 def test_jobs_that_had_a_machine_each_have_saved_nothing_by_sharing() -> None:
     run = Run(id="run-1", opened_at=0.0, user="", folder="/", budget=micro_usd(50))
     alone = Bill(SPOT, {"a": micro_usd("0.4")}, micro_usd("1.1"))
-    books = books_with(alone, one_each=micro_usd("0.9"))
+    books = books_with(alone, planned=micro_usd("0.4"), one_each=micro_usd("0.9"))
     total = plain_lines(receipt_sheet(run_receipt(run, [a_job("a")], 1e6, books)))[-1]
     assert "for each job" not in total
 

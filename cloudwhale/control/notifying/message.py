@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from cloudwhale.clock import iso
+from cloudwhale.control.given import as_given_here
 from cloudwhale.model.notice import Notice
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.reporting import notices as words
@@ -57,15 +58,15 @@ class Answer:
 def message_of(notice: Notice) -> Message:
     """Return the message of one notice."""
     key = _key(notice.id, str(notice.at))
-    title, text = words.title(notice), words.text(notice)
-    return Message(key, notice.kind.value, notice.at, title, text, words.facts(notice))
+    title, text = words.title(notice), as_given_here(words.text(notice))
+    return Message(key, notice.kind.value, notice.at, title, text, _facts(notice))
 
 
 def digest_of(name: str, notices: Sequence[Notice]) -> Message:
     """Return the message of many; `name` is that under which they were put together."""
     facts = {
         "count": len(notices),
-        "notices": [words.facts(one) | {"title": words.title(one)} for one in notices[:IN_DIGEST]],
+        "notices": [_facts(one) | {"title": words.title(one)} for one in notices[:IN_DIGEST]],
     }
     at = max(one.at for one in notices)
     title, text = words.digest_title(notices), words.digest_text(notices)
@@ -79,8 +80,13 @@ def digest_name(target: str, notices: Sequence[Notice]) -> str:
 
 def trial(at: Instant) -> Message:
     """Return a message that tells of nothing: whether it arrives is the question."""
-    text = "It is a trial of `cloudwhale notify test`. Nothing has happened."
+    text = as_given_here("It is a trial of `cloudwhale notify test`. Nothing has happened.")
     return Message(_key("test", str(at)), "test", at, "cloudwhale can reach you", text)
+
+
+def _facts(notice: Notice) -> dict[str, Any]:
+    says, change = as_given_here(notice.says), as_given_here(notice.change)
+    return words.facts(notice.but(says=says, change=change))
 
 
 def _key(*parts: str) -> str:

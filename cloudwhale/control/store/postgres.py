@@ -50,7 +50,7 @@ NEWEST = b"SELECT coalesce(max(seq), 0) FROM events"
 ADVICE = Advice(
     older="End the controllers that run (they are of an older version). No copy is made of a "
     "PostgreSQL database: make one with `pg_dump`. Then start `cloudwhale controller` or "
-    "`cloudwhale run` of this version: it migrates.",
+    "`cloudwhale run FILE` of this version: it migrates.",
     newer="Upgrade cloudwhale here.",
     another="Name another database, made with `createdb`, in `database`.",
 )

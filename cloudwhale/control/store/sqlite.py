@@ -29,7 +29,7 @@ BUSY_TIMEOUT_S: Seconds = 5.0  # a writer holds the lock for milliseconds; five 
 
 ADVICE = Advice(
     older="End the controller that runs (it is of an older version), then start "
-    "`cloudwhale controller` or `cloudwhale run` of this version: it migrates.",
+    "`cloudwhale controller` or `cloudwhale run FILE` of this version: it migrates.",
     newer="Upgrade cloudwhale here. ({name}.before-{found} is a copy from before that, without "
     "what happened since.)",
     another="Choose another file with `database` or CLOUDWHALE_HOME.",
