@@ -49,7 +49,7 @@ class Night(Value):
     deadline: Instant | None = None
     unfinished: Unfinished = "park"
     opens_min: int | None = None
-    """Minutes after midnight by its file's window; None: not known, of one that was begun long ago."""
+    """Minutes after midnight by its file's window; None: not known, of one begun long ago."""
     closes_min: int | None = None
     days: tuple[str, ...] = ()
     """On which a night of the file opens, of `DAYS`; empty: on all."""

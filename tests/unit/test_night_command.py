@@ -11,7 +11,7 @@ from cloudwhale.cli.nights import NightOptions, Tonight, night, tonight
 from cloudwhale.cli.running import run
 from cloudwhale.cli.wishes import RunOptions, Wishes
 from cloudwhale.control.store.memory import MemoryStore
-from cloudwhale.settings import Settings
+from cloudwhale.settings import load
 from cloudwhale.spi.errors import DeadlineImpossible, SpecError
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ AFTERNOON, OPENS = 1_796_054_400.0, 1_796_072_400.0  # 17:00 and 22:00 on 2026-1
 
 def begun_at(path: Path, now: float) -> Tonight:
     desk = SimpleNamespace(clock=SimpleNamespace(now=lambda: now), store=MemoryStore())
-    desk.settings = Settings(home=path.parent)
+    desk.settings = load(path.parent, {})
     return tonight(cast("Desk", desk), path, Wishes(), now=False)
 
 

@@ -110,7 +110,5 @@ def test_after_one_that_was_opened_at_once_the_next_opens_as_its_file_says() -> 
 
 
 def test_where_the_clock_jumps_over_a_window_the_night_that_follows_is_a_day_later() -> None:
-    found = next_after(
-        night("2026-03-28T01:15", "2026-03-28T01:45", opens_min=135, closes_min=165)
-    )
+    found = next_after(night("2026-03-28T01:15", "2026-03-28T01:45", opens_min=135, closes_min=165))
     assert found is not None and found.date == "2026-03-30"
