@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 
 from cloudwhale.control.desk import mailbox_url, own_mailboxes, policies, providers
+from cloudwhale.control.notifying.reaching import trusting
 from cloudwhale.control.notifying.targets import Target, targets
 from cloudwhale.control.saying import Say, to_nobody
 from cloudwhale.control.store import database_url, open_store
@@ -63,6 +64,8 @@ def _target(target: Target) -> Check:
             target.address()
         if target.secret.is_given:
             target.secret.read()
+        if target.ca_file:
+            trusting(target)
     except SettingsError as error:
         return Check(name=name, state="failed", says=error.says, remedy=error.remedy)
     return Check(name=name, state="ok", says=says)
