@@ -52,12 +52,13 @@ def _targets(settings: Settings) -> Iterator[Check]:
     """Look at whom the settings tell, and whether their secrets are there; sends nothing."""
     try:
         for target in targets(settings.notify).values():
-            yield _target(target)
+            yield check_target(target)
     except SettingsError as error:
         yield Check(name="notify", state="failed", says=error.says, remedy=error.remedy)
 
 
-def _target(target: Target) -> Check:
+def check_target(target: Target) -> Check:
+    """Say whether what a target of notices needs can be read; nothing is sent."""
     name, says = f"notify {target.name}", f"{target.way}; `cloudwhale notify test` sends a trial"
     try:
         if target.way in ("webhook", "slack"):

@@ -6,7 +6,7 @@ import shutil
 import socket
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
@@ -35,7 +35,7 @@ def vitals_of(world: World) -> Vitals:
 
 
 @contextmanager
-def served(vitals: Vitals, port: int = 0) -> Iterator[Address]:
+def served(vitals: Vitals, port: int = 0) -> Generator[Address]:
     with closing(Scraped(Address("127.0.0.1", port), an_exposition(vitals))) as scraped:
         for _ in range(int(LIMIT_S / 0.05)):
             if scraped.serving is not None:

@@ -12,7 +12,7 @@ import pytest
 from small_authority import a_certificate, presenting
 from small_receivers import MailBox, a_hook, a_mail_box
 
-from cloudwhale.control.checks import _target as checked
+from cloudwhale.control.checks import check_target
 from cloudwhale.control.notifying.addresses import url_fault
 from cloudwhale.control.notifying.message import message_of
 from cloudwhale.control.notifying.sending import send
@@ -103,7 +103,7 @@ def test_a_file_of_certificates_that_holds_none_is_told_and_the_doctor_says_so(
     target = a_target(webhook="https://hooks.example/x", ca_file=str(file))
     answer = send(MESSAGE, target, NOW)
     assert answer.outcome == "again" and "ca_file" in answer.says and str(file) in answer.says
-    assert checked(target).state == "failed"
+    assert check_target(target).state == "failed"
 
 
 # -- whoever is not meant --------------------------------------------------------------------
