@@ -1,29 +1,38 @@
 """A validator of our own for FOCUS 1.2: what a file breaks, row by row, as sentences.
 
 The rules are those of the specification's text for the columns that are written, with their
-attributes: numbers without signs of plus or separators, times in UTC with a Z, nulls as nothing,
-allowed values, own columns behind the others with the prefix `x_`, periods half open.
+attributes: numbers without signs of plus, separators or exponents, times in UTC with a Z, nulls as
+nothing, allowed values, own columns behind the others with the prefix `x_`, periods half open. What
+a column may be beside others stands in `RULES`, each with the file of the specification
+(github.com/FinOps-Open-Cost-and-Usage-Spec/FOCUS_Spec, below specification/) that says so; read on
+2026-12-01.
 """
 
 import csv
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 
 from cloudwhale.reporting.focus_columns import COLUMNS, FocusColumn
 
-_NUMBER = re.compile(r"-?\d+(\.\d+)?(E-?\d+)?")
+_NUMBER = re.compile(r"-?\d+(\.\d+)?")  # attributes/numeric_format.md: no exponents
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _OWN = re.compile(r"x_[A-Z][A-Za-z0-9]*")
-_UNIT = re.compile(r"[A-Z][A-Za-z]*(-[A-Z][a-z]*)?s")
+_UNIT = re.compile(r"([A-Z][A-Za-z]*-)?[A-Z][a-z]*s")
+_BLANK = re.compile(r"\s*")
+_STANDS_FOR_NOTHING = frozenset({"", "n/a", "none", "null", "not applicable", "unknown", "-"})
 _SUBCATEGORIES = {
-    "Compute": {"Virtual Machines", "Containers", "Serverless Compute", "Other (Compute)"},
-    "Storage": {"Block Storage", "Object Storage", "File Storage", "Other (Storage)"},
-    "Networking": {"Data Transfer", "Network Security", "Load Balancing", "Content Delivery",
-                   "Network Management", "Other (Networking)"},
+    "Compute": {"Containers", "End User Computing", "Quantum Computing", "Serverless Compute",
+                "Virtual Machines", "Other (Compute)"},
+    "Storage": {"Backup Storage", "Block Storage", "File Storage", "Object Storage",
+                "Storage Platforms", "Other (Storage)"},
+    "Networking": {"Application Networking", "Content Delivery", "Network Connectivity",
+                   "Network Infrastructure", "Network Routing", "Network Security",
+                   "Other (Networking)"},
 }  # fmt: skip
 
 
@@ -60,8 +69,8 @@ def _row_faults(row: Mapping[str, str]) -> Iterator[str]:
     for column in COLUMNS:
         if column.name in row:
             yield from _value_faults(column, row[column.name])
+    yield from (rule.says for rule in RULES if rule.breaks(row))
     yield from _bounds_faults(row)
-    yield from _usage_faults(row)
     allowed = _SUBCATEGORIES.get(row.get("ServiceCategory", ""), set())
     if row.get("ServiceSubcategory") not in allowed:
         yield f"ServiceSubcategory {row.get('ServiceSubcategory')!r} is not of its category"
@@ -104,14 +113,112 @@ def _bounds_faults(row: Mapping[str, str]) -> Iterator[str]:
         yield "the billing period is no month"
 
 
-def _usage_faults(row: Mapping[str, str]) -> Iterator[str]:
-    if row.get("ChargeCategory") != "Usage":
-        return
-    needed = ("PricingQuantity", "PricingUnit", "ConsumedQuantity", "ConsumedUnit")
-    yield from (f"{name} is null for usage" for name in needed if not row.get(name))
-    for name in ("PricingUnit", "ConsumedUnit"):
-        if row.get(name) and not _UNIT.fullmatch(row[name]):
-            yield f"{name} {row[name]!r} is no unit"
-    for name in ("BilledCost", "EffectiveCost", "ContractedCost"):
-        if _NUMBER.fullmatch(row.get(name, "")) and Decimal(row[name]) < 0:
-            yield f"{name} of usage is below 0"
+# -- what columns are beside others ------------------------------------------------------------
+
+Row = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What the specification asks of a row."""
+
+    source: str
+    says: str
+    """Said of a row that breaks it."""
+    breaks: Callable[[Row], bool]
+
+
+def _number(row: Row, name: str) -> Decimal | None:
+    value = row.get(name, "")
+    return Decimal(value) if _NUMBER.fullmatch(value) else None
+
+
+def _is_usage(row: Row) -> bool:
+    """Say whether a row is of usage, and corrects nothing: all of ours are."""
+    return row.get("ChargeCategory") == "Usage" and row.get("ChargeClass") != "Correction"
+
+
+def _needed_for_usage(name: str) -> Rule:
+    return Rule(
+        f"columns/{name.lower()}.md", f"{name} is null for usage",
+        lambda row: _is_usage(row) and not row.get(name),
+    )  # fmt: skip
+
+
+def _of_unit_format(name: str) -> Rule:
+    return Rule(
+        "attributes/unit_format.md", f"{name} is no unit",
+        lambda row: bool(row.get(name)) and not _UNIT.fullmatch(row[name]),
+    )  # fmt: skip
+
+
+def _not_below_0(name: str) -> Rule:
+    return Rule(
+        f"columns/{name.lower()}.md", f"{name} of usage is below 0",
+        lambda row: _is_usage(row) and (_number(row, name) or 0) < 0,
+    )  # fmt: skip
+
+
+def _both_or_none(name: str, other: str) -> Rule:
+    return Rule(
+        f"columns/{name.lower()}.md", f"{name} is null where {other} is not, or the other way",
+        lambda row: bool(row.get(name)) != bool(row.get(other)),
+    )  # fmt: skip
+
+
+def _says_nothing(column: FocusColumn) -> Rule:
+    """A value that stands for none: where null is allowed, null says so; else it is no blank."""
+
+    def breaks(row: Row) -> bool:
+        value = row.get(column.name, "")
+        if column.may_be_null:
+            return bool(value) and value.strip().lower() in _STANDS_FOR_NOTHING
+        return bool(value) and _BLANK.fullmatch(value) is not None
+
+    return Rule("attributes/null_handling.md", f"{column.name} stands for nothing", breaks)
+
+
+RULES: tuple[Rule, ...] = (
+    *(
+        _needed_for_usage(name)
+        for name in (
+            "PricingQuantity", "PricingUnit", "ConsumedQuantity", "ConsumedUnit", "PricingCategory"
+        )
+    ),
+    *(_of_unit_format(name) for name in ("PricingUnit", "ConsumedUnit")),
+    *(_not_below_0(name) for name in ("BilledCost", "EffectiveCost", "ContractedCost")),
+    Rule(
+        "columns/consumedquantity.md", "ConsumedQuantity of usage is not above 0",
+        lambda row: _is_usage(row) and (_number(row, "ConsumedQuantity") or 0) <= 0,
+    ),
+    Rule(
+        "columns/chargefrequency.md", "a purchase is never Usage-Based",
+        lambda row: row.get("ChargeCategory") == "Purchase"
+        and row.get("ChargeFrequency") == "Usage-Based",
+    ),
+    Rule(
+        "columns/resourcename.md", "ResourceName says ResourceId again, which nobody has chosen",
+        lambda row: bool(row.get("ResourceName")) and row["ResourceName"] == row.get("ResourceId"),
+    ),
+    _both_or_none("ResourceType", "ResourceId"),
+    _both_or_none("RegionName", "RegionId"),
+    _both_or_none("SubAccountName", "SubAccountId"),
+    Rule(
+        "columns/availabilityzone.md", "AvailabilityZone is of no region",
+        lambda row: bool(row.get("AvailabilityZone")) and not row.get("RegionId"),
+    ),
+    Rule(
+        "columns/tags.md", "Tags that no user has set have a prefix",
+        lambda row: not all("/" in key for key in _tags_of(row)),
+    ),
+    Rule(
+        "columns/billingcurrency.md", "BillingCurrency is no code of ISO 4217",
+        lambda row: not re.fullmatch("[A-Z]{3}", row.get("BillingCurrency", "")),
+    ),
+    *(_says_nothing(column) for column in COLUMNS if column.kind == "string"),
+)  # fmt: skip
+
+
+def _tags_of(row: Row) -> Iterable[str]:
+    value = row.get("Tags", "")
+    return json.loads(value) if value and _is_tags(value) else ()

@@ -11,6 +11,7 @@ from cloudwhale.control.controller import Chosen
 from cloudwhale.model import event as e
 from cloudwhale.model.job import CheckpointRule, Job, JobState
 from cloudwhale.model.night import Night
+from cloudwhale.model.offer import Offer
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import MicroUsd, micro_usd
 from cloudwhale.simulation.bells import Life
@@ -133,12 +134,12 @@ class Nights(Engine):
 
 def played(
     arrivals: Sequence[Arrival], *evenings: Evening, nodes: Sequence[Any] = (), machines: int = 9,
-    restarts: bool = False,
+    restarts: bool = False, offer: Offer = OFFER,
 ) -> Nights:  # fmt: skip
     """Play some nights, an hour beyond the last."""
     names = tuple(one.job for one in arrivals)
     evenings = evenings or (Evening(0.0, a_night(), names),)
-    clouds = [Offered("cloud", [Shelf(OFFER, machines)], 0)]
+    clouds = [Offered("cloud", [Shelf(offer, machines)], 0)]
     last = evenings[-1].night.closes_at + 2 * HOUR
     setting = Setting(nodes, arrivals, clouds=clouds, at_most_s=last, heartbeat_s=300.0)
     found = Nights(evenings, setting)

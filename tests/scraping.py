@@ -4,16 +4,11 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from cloudwhale.control.exposition import Exposition
 from cloudwhale.control.vitals import Vitals
-from cloudwhale.model.units import Instant
 
 
-def an_exposition(vitals: Vitals, now: Instant | None = None) -> Exposition:
-    """Return what turns vitals into text, as of the newest tick unless a time is given."""
-
-    def asked() -> Instant:
-        return now if now is not None else vitals.newest.ended_at if vitals.newest else 0.0
-
-    return Exposition(lambda: vitals.newest, asked)
+def an_exposition(vitals: Vitals) -> Exposition:
+    """Return what turns vitals into text."""
+    return Exposition(lambda: vitals.newest, vitals.steady)
 
 
 def series(text: str) -> dict[str, float]:

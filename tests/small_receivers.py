@@ -2,6 +2,7 @@
 
 import socket
 import socketserver
+import ssl
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ class Hook:
     """What a receiver of webhooks answers, and what it was sent."""
 
     port: int = 0
+    scheme: str = "http"
     status: int = 204
     headers: dict[str, str] = field(default_factory=dict[str, str])
     hangs: bool = False
@@ -31,12 +33,12 @@ class Hook:
     @property
     def url(self) -> str:
         """Return where it is."""
-        return f"http://127.0.0.1:{self.port}/hook"
+        return f"{self.scheme}://127.0.0.1:{self.port}/hook"
 
 
 @contextmanager
-def a_hook() -> Generator[Hook]:
-    """Receive webhooks on loopback."""
+def a_hook(tls: ssl.SSLContext | None = None) -> Generator[Hook]:
+    """Receive webhooks on loopback, with a certificate over https."""
     hook = Hook()
 
     class Receiver(BaseHTTPRequestHandler):
@@ -65,7 +67,11 @@ def a_hook() -> Generator[Hook]:
         def handle_error(self, request: Any, client_address: Any) -> None:
             """Whoever hung up is no error here."""
 
-    with _serving(Server(("127.0.0.1", 0), Receiver), hook.ended) as port:
+    server = Server(("127.0.0.1", 0), Receiver)
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
+        hook.scheme = "https"
+    with _serving(server, hook.ended) as port:
         hook.port = port
         yield hook
 
@@ -81,6 +87,12 @@ class MailBox:
     """It takes the connection and never greets."""
     mails: list[Message] = field(default_factory=list[Message])
     login: list[str] = field(default_factory=list[str])
+    tls: ssl.SSLContext | None = None
+    """It offers STARTTLS with it, and takes no mail and no password before."""
+    is_implicit: bool = False
+    """It speaks TLS from the first byte on instead."""
+    was_secure: list[bool] = field(default_factory=list[bool])
+    """Of each mail: whether it came encrypted."""
     ended: threading.Event = field(default_factory=threading.Event)
 
 
@@ -92,6 +104,9 @@ class _MailReceiver(socketserver.StreamRequestHandler):
         if self.box.hangs:
             self.box.ended.wait(60)
             return
+        self._is_secure = False
+        if self.box.is_implicit:
+            self._encrypt()
         self._say("220 small")
         while line := self.rfile.readline().strip().decode():
             word = line.upper().partition(" ")[0]
@@ -104,14 +119,35 @@ class _MailReceiver(socketserver.StreamRequestHandler):
             case "DATA":
                 self._say("354 go on")
                 self.box.mails.append(message_from_bytes(self._data()))
+                self.box.was_secure.append(self._is_secure)
                 self._say(self.box.to_data)
             case "EHLO":
-                self._say("250-small\r\n250 AUTH PLAIN")
+                offers = self.box.tls is not None and not self._is_secure
+                self._say(f"250-small\r\n{'250-STARTTLS' if offers else '250-8BITMIME'}")
+                self._say("250 AUTH PLAIN")
+            case "STARTTLS":
+                self._say("220 go on")
+                self._encrypt()
             case "AUTH":
                 self.box.login.append(line.partition(" ")[2])
                 self._say("235 welcome")
             case _:
                 self._say(self.box.to_rcpt if word == "RCPT" else "250 ok")
+
+    def finish(self) -> None:
+        """Close what was made of the connection, too."""
+        super().finish()
+        self.connection.close()
+
+    def _encrypt(self) -> None:
+        """Go on encrypted; a client that does not trust us hangs up."""
+        assert self.box.tls is not None
+        self.rfile.close()
+        self.wfile.close()
+        self.connection = self.box.tls.wrap_socket(self.connection, server_side=True)
+        self.rfile = self.connection.makefile("rb")
+        self.wfile = self.connection.makefile("wb", 0)
+        self._is_secure = True
 
     def _say(self, line: str) -> None:
         self.wfile.write(f"{line}\r\n".encode())
@@ -123,12 +159,17 @@ class _MailReceiver(socketserver.StreamRequestHandler):
         return b"".join(lines)
 
 
+class _MailServer(socketserver.ThreadingTCPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Whoever did not trust us is no error here."""
+
+
 @contextmanager
 def a_mail_box() -> Generator[MailBox]:
     """Receive mail on loopback, as RFC 5321 says, without TLS."""
     box = MailBox()
     receiver = type("Receiver", (_MailReceiver,), {"box": box})
-    with _serving(socketserver.ThreadingTCPServer(("127.0.0.1", 0), receiver), box.ended) as port:
+    with _serving(_MailServer(("127.0.0.1", 0), receiver), box.ended) as port:
         box.port = port
         yield box
 

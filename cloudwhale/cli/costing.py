@@ -31,7 +31,7 @@ def cost(wanted: Wanted) -> int:
             case "focus":
                 _write(_focus(ledger), wanted.into)
             case "csv":
-                _write([costs_csv(ledger.without_jobs().costs(by))], wanted.into)
+                _write([costs_csv(ledger.costs(by))], wanted.into)
             case "json":
                 emit(costs_keys(ledger.costs(by)))
             case _:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cloudwhale.cli.exits import WrongUsage
-from cloudwhale.clock import SystemClock
 from cloudwhale.control.host import ControllerHost
 from cloudwhale.settings import Settings, prom
 
@@ -63,7 +62,7 @@ def _tell(
     from cloudwhale.control.textfile import Textfile
 
     host.vitals.is_asked = True
-    exposition = Exposition(lambda: host.vitals.newest, SystemClock().now)
+    exposition = Exposition(lambda: host.vitals.newest, host.vitals.steady)
     if address is not None:
         stack.enter_context(closing(Scraped(address, exposition)))
     if file is not None:

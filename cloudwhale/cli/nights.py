@@ -10,14 +10,15 @@ from zoneinfo import ZoneInfo
 from cloudwhale.cli.exits import Exit
 from cloudwhale.cli.planning import Sheaf, read
 from cloudwhale.cli.wishes import Wishes
+from cloudwhale.clock import SystemClock
 from cloudwhale.control import nights as before
 from cloudwhale.control.desk import Desk
-from cloudwhale.control.night_hours import Hours, at_once, nights_from
 from cloudwhale.control.zones import zone_here
 from cloudwhale.model.job import Job, JobSpec
 from cloudwhale.model.night import Night, Window
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import Instant, usd
+from cloudwhale.planning.night_hours import Hours, at_once, nights_from
 from cloudwhale.planning.nights import clock
 from cloudwhale.settings import PREFIX, Settings, load
 from cloudwhale.spi.errors import OverBudget, SpecError
@@ -51,8 +52,10 @@ class Tonight:
 def night(options: NightOptions) -> int:
     """Begin a night or take it up, follow it to its end, and print the morning report."""
     from cloudwhale.cli.looking import settings_here
-    from cloudwhale.cli.presence import must_be_sure
+    from cloudwhale.cli.presence import must_be_sure, someone_is_there
 
+    if not options.yes and not someone_is_there():  # what is wrong with its file goes first
+        window_of(read(options.file, options.wishes, SystemClock().now()))
     must_be_sure(options.yes)
     _weather_beside(options.file)
     settings = settings_here(starts=True)
@@ -76,6 +79,9 @@ def tonight(desk: Desk, path: Path, wishes: Wishes, *, now: bool) -> Tonight:
     sheaf = read(path, wishes, at)
     window = window_of(sheaf)
     hours = _hours(sheaf, window, desk.settings, at, now=now)
+    if any(spec.deadline is not None for spec in sheaf.file.specs):
+        # Only now it is known from when `5h` counts: it is the same, whenever a night is begun.
+        sheaf = read(path, wishes, at, hours.opens_at)
     made = before.night_of(whole, window, hours, sheaf.file.deadline)
     carried = before.left_over(desk.store, whole, at)
     specs = before.still_to_do(sheaf.file.specs, carried)

@@ -1,18 +1,22 @@
 """Whom the settings tell: the list, a trial, and what people were told."""
 
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 
 from cloudwhale.cli.exits import Exit, NotFound
 from cloudwhale.cli.looking import desk_here, settings_here
-from cloudwhale.cli.output import document_or
+from cloudwhale.cli.output import document_or, say
 from cloudwhale.clock import SystemClock
 from cloudwhale.control.notifying.message import Answer, trial
 from cloudwhale.control.notifying.sending import send
 from cloudwhale.control.notifying.targets import Target
 from cloudwhale.control.notifying.targets import targets as read_targets
+from cloudwhale.model.job import JobSpec
 from cloudwhale.model.notice import EVERY_KIND
+from cloudwhale.reporting.figures import counted
 from cloudwhale.reporting.notices import notice_keys, notices_sheet
 from cloudwhale.reporting.sheet import Cell, Column, Sheet, cells
+from cloudwhale.settings import Settings
 
 NOBODY = "The settings tell nobody: write a table [notify.NAME] into cloudwhale.toml."
 
@@ -57,6 +61,16 @@ def tried(name: str, *, as_json: bool) -> int:
         lambda paper: paper.sheet(_answers_sheet(answers)),
     )
     return Exit.DONE if all(a.outcome == "told" for a in answers.values()) else Exit.TROUBLE
+
+
+def warn_of_nobody_told(settings: Settings, specs: Iterable[JobSpec]) -> None:
+    """Say on standard error which jobs ask that somebody be told, where there is nobody to tell."""
+    asking = [one for one in specs if one.notify.on and one.notify.webhook is None]
+    if asking and not settings.notify:
+        more = f" and {counted(len(asking) - 1, 'other')}" if asking[1:] else ""
+        kinds = ", ".join(asking[0].notify.on)
+        says = f"Nobody will be told of {asking[0].name}{more} (notify: {kinds})"
+        say(f"{says}: {NOBODY[:1].lower()}{NOBODY[1:]}", sys.stderr)
 
 
 def _keys(target: Target) -> dict[str, object]:

@@ -35,9 +35,13 @@ class Sheaf:
     file: JobFile
 
 
-def read(path: Path, wishes: Wishes, now: Instant) -> Sheaf:
-    """Read a job file; raise SpecError with its line."""
-    return Sheaf(path, read_jobs(path, now=now, overrides=wishes.overrides()))
+def read(path: Path, wishes: Wishes, now: Instant, counts_from: Instant | None = None) -> Sheaf:
+    """Read a job file; raise SpecError with its line.
+
+    `counts_from`: from when deadlines count that are lengths of time; None: from now.
+    """
+    asked = wishes.overrides()
+    return Sheaf(path, read_jobs(path, now=now, overrides=asked, counts_from=counts_from))
 
 
 def dry_run(desk: Desk, sheaf: Sheaf) -> Preview:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from cloudwhale.cli.exits import Exit
 from cloudwhale.cli.holders import say_who_works
 from cloudwhale.cli.looking import desk_here, settings_here
+from cloudwhale.cli.notifying import warn_of_nobody_told
 from cloudwhale.cli.output import emit, say
 from cloudwhale.cli.plan_money import money_notes
 from cloudwhale.cli.planning import Sheaf, dry_run, read, specs_of
@@ -72,9 +73,11 @@ def _origin(desk: Desk, sheaf: Sheaf) -> Origin:
 
 def _submitted(desk: Desk, sheaf: Sheaf, origin: Origin, specs: Sequence[JobSpec]) -> Run:
     try:
-        return submit_jobs(desk.store, desk.objects, origin, specs, new_id)
+        run = submit_jobs(desk.store, desk.objects, origin, specs, new_id)
     except NotThere as error:
         raise in_its_place(error, sheaf.path) from error
+    warn_of_nobody_told(desk.settings, specs)
+    return run
 
 
 def new_id() -> str:

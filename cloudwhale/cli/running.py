@@ -3,12 +3,17 @@
 from cloudwhale.cli.exits import Exit
 from cloudwhale.cli.looking import settings_here
 from cloudwhale.cli.measured import with_file
-from cloudwhale.cli.presence import must_be_sure
+from cloudwhale.cli.presence import must_be_sure, someone_is_there
 from cloudwhale.cli.wishes import RunOptions
+from cloudwhale.clock import SystemClock
 
 
 def run(options: RunOptions) -> int:
     """Submit the jobs of a file, or take up its unfinished run, and follow to the end."""
+    if not options.yes and not someone_is_there():
+        from cloudwhale.cli.planning import read
+
+        read(options.file, options.wishes, SystemClock().now())  # what is wrong with it goes first
     must_be_sure(options.yes)
     settings = with_file(settings_here(starts=True), options.metrics_file)
     if options.file.is_file():

@@ -100,7 +100,7 @@ class Boots:
             self._empty_at[name] = tidings.asked_at
         if rental is None:
             return
-        began_at = rental.reserved_at if rental.requested_at is None else rental.requested_at
+        began_at = rental.reserved_at if rental.launched_at is None else rental.launched_at
         not_before = max(began_at, rental.boot.since, empty_at or -math.inf)
         for number, body in enumerate(tidings.bodies, tidings.first):
             told = _event(rental.id, number, body, (min(not_before, now), now))

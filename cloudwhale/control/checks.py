@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 
 from cloudwhale.control.desk import mailbox_url, own_mailboxes, policies, providers
+from cloudwhale.control.notifying.reaching import trusting
 from cloudwhale.control.notifying.targets import Target, targets
 from cloudwhale.control.saying import Say, to_nobody
 from cloudwhale.control.store import database_url, open_store
@@ -51,18 +52,21 @@ def _targets(settings: Settings) -> Iterator[Check]:
     """Look at whom the settings tell, and whether their secrets are there; sends nothing."""
     try:
         for target in targets(settings.notify).values():
-            yield _target(target)
+            yield check_target(target)
     except SettingsError as error:
         yield Check(name="notify", state="failed", says=error.says, remedy=error.remedy)
 
 
-def _target(target: Target) -> Check:
+def check_target(target: Target) -> Check:
+    """Say whether what a target of notices needs can be read; nothing is sent."""
     name, says = f"notify {target.name}", f"{target.way}; `cloudwhale notify test` sends a trial"
     try:
         if target.way in ("webhook", "slack"):
             target.address()
         if target.secret.is_given:
             target.secret.read()
+        if target.ca_file:
+            trusting(target)
     except SettingsError as error:
         return Check(name=name, state="failed", says=error.says, remedy=error.remedy)
     return Check(name=name, state="ok", says=says)

@@ -19,7 +19,7 @@ from cloudwhale.control.ordered import ordered
 from cloudwhale.control.reports import Reading
 from cloudwhale.control.sightings import as_json, differ
 from cloudwhale.control.standing import stands, version_after
-from cloudwhale.control.sweeping import Sweeping
+from cloudwhale.control.sweeping import REMOVE, Sweeping
 from cloudwhale.control.timeline import JUMP_S, Timeline
 from cloudwhale.control.vitals import Vitals
 from cloudwhale.control.watcher import Machines, Mail, Watcher
@@ -285,7 +285,8 @@ class Controller:
             return []
         self._failing.add(key)
         says = f"cannot {verb} {subject}: {error.says}"
-        return [_noted(subject, Code.CANNOT_ACT, says, now, error.remedy)]
+        code = Code.LEFTOVER_STAYS if verb == REMOVE else Code.CANNOT_ACT
+        return [_noted(subject, code, says, now, error.remedy)]
 
     # -- decide, check, record, do -----------------------------------------------------------
 

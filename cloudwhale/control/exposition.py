@@ -17,7 +17,7 @@ from prometheus_client.core import Metric as Family
 from prometheus_client.exposition import choose_encoder, write_to_textfile
 from prometheus_client.registry import Collector
 
-from cloudwhale.model.units import Instant
+from cloudwhale.model.units import Seconds
 from cloudwhale.reporting.metrics import Labels, Sample, Spread, Vitals, samples
 from cloudwhale.reporting.metrics_table import Metric
 
@@ -28,8 +28,8 @@ Newest = Callable[[], Vitals | None]
 class Exposition(Collector):
     """Turns what a tick has left behind into text; in any thread."""
 
-    def __init__(self, newest: Newest, now: Callable[[], Instant]) -> None:
-        self._newest, self._now = newest, now
+    def __init__(self, newest: Newest, steady: Callable[[], Seconds]) -> None:
+        self._newest, self._steady = newest, steady
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(self)
 
@@ -40,7 +40,7 @@ class Exposition(Collector):
 
     def collect(self) -> Iterator[Family]:
         """Yield a family for each metric of the table; see Collector."""
-        for metric, rows in samples(self._newest(), self._now()):
+        for metric, rows in samples(self._newest(), self._steady()):
             yield _family(metric, rows)
 
     def describe(self) -> Iterator[Family]:

@@ -295,6 +295,7 @@ def _launched(rental: Rental, machine: Machine, now: Instant) -> Iterator[e.Even
         machine=machine.id,
         door=machine.door,
         requested_at=now if machine.billed_from is None else machine.billed_from,
+        launched_at=now,
         price_usd_h=machine.price_usd_h,
         taken=_where_it_stands(rental.taken, machine),
     )

@@ -257,7 +257,7 @@ def _controller(
         notifying=Notifying(desk.store, targets(settings.notify)),
     )
     if vitals.is_asked:
-        vitals.knows(desk.store.costs(LEDGER), parts.notifying.waiting)
+        vitals.knows(desk.store.costs(LEDGER), parts.notifying.waiting, found)
     chosen = Chosen(
         desks.policies(settings, desk.clock), settings.order, settings.score, settings.seed,
         desks.node_name(settings), wait=settings.wait, rent=settings.rent,

@@ -4,11 +4,11 @@ import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from cloudwhale.control.night_hours import Hours
 from cloudwhale.model.job import Job, JobSpec, JobState
 from cloudwhale.model.night import Night, Window
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import Instant
+from cloudwhale.planning.night_hours import Hours
 from cloudwhale.spi.store import JobQuery, Store
 
 CARRIED = "carry-over"
@@ -24,6 +24,9 @@ def night_of(path: Path, window: Window, hours: Hours, deadline: Instant | None)
         closes_at=hours.closes_at,
         deadline=deadline,
         unfinished=window.unfinished,
+        opens_min=window.opens_min,
+        closes_min=window.closes_min,
+        days=window.days,
     )
 
 

@@ -16,7 +16,7 @@ from cloudwhale.model.units import Seconds
 TRY_AGAIN_S: Seconds = 5.0  # a port in use may be that of a controller which is about to go
 HANGS_S: Seconds = 10.0  # Prometheus itself gives up a scrape then
 LOOK_EVERY_S: Seconds = 0.25  # whether it is to end
-AT_ONCE = 16  # more scrapers than this are hung ones
+AT_ONCE = 16  # of more scrapers than this the oldest hang
 
 log = logging.getLogger("cloudwhale.metrics")
 
@@ -35,7 +35,7 @@ class Address(NamedTuple):
 
 
 class _Server(ThreadingMixIn, TCPServer):
-    """Answers each scraper in a thread of its own, so many at once at most."""
+    """Answers each scraper in a thread of its own; who hangs gives way to who comes."""
 
     allow_reuse_address = True
     daemon_threads = True
@@ -44,26 +44,47 @@ class _Server(ThreadingMixIn, TCPServer):
 
     def __init__(self, address: Address, exposition: Exposition) -> None:
         self.address_family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-        self._free = threading.BoundedSemaphore(AT_ONCE)
+        self._lock = threading.Lock()
+        self._under_way: dict[socket.socket, None] = {}
+        """Oldest first."""
         super().__init__((address.host, address.port), partial(_Scrape, exposition))
 
-    def process_request(self, request: Any, client_address: Any) -> None:
-        """Begin a thread; close the connection at once when too many are under way."""
-        if self._free.acquire(blocking=False):
-            super().process_request(request, client_address)
-        else:
-            self.shutdown_request(request)
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Answer one scraper."""
+    def get_request(self) -> tuple[Any, Any]:
+        """Take the next connection; one that cannot be is not tried again at once, for ever."""
         try:
-            super().process_request_thread(request, client_address)
-        finally:
-            self._free.release()
+            return super().get_request()
+        except OSError:
+            pause(LOOK_EVERY_S)  # this process has no file left
+            raise
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Begin a thread; hang up on the oldest when too many are under way."""
+        with self._lock:
+            self._under_way[request] = None
+            oldest = next(iter(self._under_way))
+            is_full = len(self._under_way) > AT_ONCE
+            if is_full:
+                del self._under_way[oldest]
+        if is_full:
+            _hang_up(oldest)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection that was answered, or is not answered any more."""
+        with self._lock:
+            self._under_way.pop(request, None)
+        super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Log nothing of a scraper that goes away in the middle; anything else is a bug of ours."""
         log.debug("a scraper was not answered", exc_info=True)
+
+
+def _hang_up(connection: socket.socket) -> None:
+    try:
+        connection.shutdown(socket.SHUT_RDWR)  # wakes the thread that waits for it
+    except OSError:
+        pass  # it has gone by itself
 
 
 class _Scrape(BaseHTTPRequestHandler):

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from cloudwhale import __version__
+from cloudwhale.control import zeros
 from cloudwhale.control.effects import Key, Result
 from cloudwhale.control.sweeping import Leftovers
 from cloudwhale.model import event as e
@@ -48,6 +49,8 @@ class Vitals:
         self._world = World(version=0, now=0.0)
         self._taken: set[str] = set()
         """Rentals that were taken away since that world."""
+        self._rented: set[str] = set()
+        """Rentals of which the series have begun."""
         self._notices_waiting: Callable[[], int] = lambda: 0
         self._projects: set[str] = set()
         """Those with series of their own; others are `other`, for as long as this lives."""
@@ -56,15 +59,32 @@ class Vitals:
         self.newest: metrics.Vitals | None = None
         """What the newest tick has left behind; None: none has ended yet."""
         self._set("build_info", 1.0, __version__)
+        self._begin(zeros.counters())
+        for name, labels, empty in zeros.spreads():
+            self._spreads[PREFIX + name][labels] = empty
 
-    def knows(self, sums: Iterable[CostSum], notices_waiting: Callable[[], int]) -> None:
-        """Begin with what the ledger holds, as `LEDGER` asks for it: money outlives a process."""
+    def steady(self) -> Seconds:
+        """Return the time by which ticks are measured; in any thread."""
+        return self._steady()
+
+    def knows(
+        self,
+        sums: Iterable[CostSum],
+        notices_waiting: Callable[[], int],
+        providers: Iterable[str] = (),
+    ) -> None:
+        """Begin with what the ledger holds, as `LEDGER` asks for it: money outlives a process.
+
+        `providers`: those that are asked, and may refuse.
+        """
         for name in _MONEY:
             self._counts[PREFIX + name].clear()
         for each in sorted(sums, key=lambda one: -one.spent):
             self._pay(each.key[0], each.key[1], each.key[2], each)
             self._add("saved_usd", float(each.saved), self._own(each.key[0]))
         self._notices_waiting = notices_waiting
+        self._rented.clear()
+        self._begin(zeros.refusals(providers))
 
     # -- one tick ------------------------------------------------------------------------------
 
@@ -90,10 +110,11 @@ class Vitals:
         for state, count in effects.items():
             self._set("effects", float(count), state)
         after = replace(known(seen.now), sightings=seen.sightings, offers=seen.offers)
+        self._begin_rented(after.rentals)
         counts = {name: dict(rows) for name, rows in self._counts.items()}
         spreads = {name: dict(rows) for name, rows in self._spreads.items()}
         self._world = after
-        self.newest = metrics.Vitals(after, after.now, counts, spreads)
+        self.newest = metrics.Vitals(after, self._steady(), counts, spreads)
 
     @contextmanager
     def round(self) -> Generator[None]:
@@ -163,7 +184,8 @@ class Vitals:
         job = self._world.jobs.get(event.job)
         if job is not None and job.first_started_at is None and job.placement is not None:
             place = metrics.place_of(self._world.nodes.get(job.placement.node))
-            self._observe("admission_wait_seconds", event.at - job.submitted_at, place)
+            waited_s = max(0.0, event.at - job.submitted_at)  # by two clocks
+            self._observe("admission_wait_seconds", waited_s, place)
 
     def _lost_work(self, event: e.Cleared | e.Retried | e.GaveWay) -> None:
         self._add("lost_work_seconds_total", event.lost_s)
@@ -199,6 +221,18 @@ class Vitals:
         return project if project in self._projects else OTHER
 
     # -- counting ------------------------------------------------------------------------------
+
+    def _begin(self, found: Iterable[zeros.Zero]) -> None:
+        for name, labels in found:
+            self._add(name, 0.0, *labels)
+
+    def _begin_rented(self, rentals: Mapping[str, Rental]) -> None:
+        """Begin the series of machines before anything is paid for them."""
+        for rental in rentals.values():
+            if rental.taken is not None and rental.id not in self._rented:
+                self._rented.add(rental.id)
+                self._begin(zeros.of_machine(rental, self._own))
+        self._rented &= rentals.keys()
 
     def _count(self, name: str, *labels: str) -> None:
         self._add(name, 1.0, *labels)

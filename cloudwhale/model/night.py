@@ -48,6 +48,11 @@ class Night(Value):
     """Nothing is rented beyond it: all machines have landed by then."""
     deadline: Instant | None = None
     unfinished: Unfinished = "park"
+    opens_min: int | None = None
+    """Minutes after midnight by its file's window; None: not known, of one begun long ago."""
+    closes_min: int | None = None
+    days: tuple[str, ...] = ()
+    """On which a night of the file opens, of `DAYS`; empty: on all."""
     carried: tuple[str, ...] = ()
     """Ids of jobs that earlier nights have left over for it."""
     closed_at: Instant | None = None

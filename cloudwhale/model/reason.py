@@ -95,6 +95,7 @@ class Code(StrEnum):
     CIRCUIT_OPEN = "circuit-open"  # nothing is launched there for a while: machines did not boot
     NEEDS_ATTENTION = "needs-attention"  # its provider does not end a machine; a person must look
     LEFTOVER_REMOVED = "leftover-removed"  # something of ours belonged to no machine any more
+    LEFTOVER_STAYS = "leftover-stays"  # it cannot be removed now, and is tried again
     NO_STOP = "no-stop"  # who has the machines does not end them by itself, nor do they
     INSTALLATION = "installation"  # under which name machines are rented
     # notes

@@ -112,7 +112,9 @@ class Rental(Value):
     spent: MicroUsd = MicroUsd(0)
     node: str | None = None
     requested_at: Instant | None = None
-    """When its bill began."""
+    """When its bill began, by its provider's clock."""
+    launched_at: Instant | None = None
+    """When we heard of it first, by our own clock: what it takes to come up counts from here."""
     ended_at: Instant | None = None
     """When the machine was gone, and its bill with it."""
     interrupted_at: Instant | None = None

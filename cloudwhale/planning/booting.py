@@ -83,6 +83,9 @@ def not_up(rental: Rental, now: Instant) -> str:
 
 
 def _began_at(rental: Rental) -> Instant:
+    """Return since when it comes up; by our own clock, which may be far from its provider's."""
+    if rental.launched_at is not None:
+        return rental.launched_at
     return rental.reserved_at if rental.requested_at is None else rental.requested_at
 
 

@@ -13,6 +13,7 @@ from cloudwhale.model.node import Node
 from cloudwhale.model.offer import Offer
 from cloudwhale.model.rental import Rental
 from cloudwhale.model.world import World
+from cloudwhale.planning.checker_nights import goes_on
 from cloudwhale.planning.checker_waits import takes
 from cloudwhale.planning.fault import Fault, Rule
 from cloudwhale.planning.rules import Rules
@@ -123,7 +124,8 @@ def lease_covers(plan: p.Plan, world: World, rules: Rules) -> Iterator[Fault]:
         lease, offer = rental.lease, rental.taken
         boot_s = 0.0 if offer is None else offer.boot_s
         for job in (world.jobs[name] for name in rental.jobs if name in world.jobs):
-            if world.now + boot_s + _least_s(job, offer) > lease.away_until:
+            least_s = 0.0 if goes_on(job, world) else _least_s(job, offer)
+            if world.now + boot_s + least_s > lease.away_until:
                 yield Fault("lease-covers", f"{rental.id} ends before {job.id} can")
         if lease.stop_at < lease.away_until:
             yield Fault("lease-covers", f"{rental.id} is stopped before its lease ends")

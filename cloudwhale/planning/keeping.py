@@ -366,7 +366,7 @@ class _Keeping:
                 reason = Reason(
                     code=Code.LEASE_ENDS,
                     says=f"stops, checkpoint first: {why}",
-                    change="a larger budget, or a place on a machine of your own",
+                    change=nights.after_landing(self.world, self.rental),
                 )
                 yield p.AskToStop(job=job.id, attempt=job.attempt, wish="give-way", reason=reason)
 

@@ -9,7 +9,7 @@ from cloudwhale.model.rental import COMES_OR_IS, Lease, Rental
 from cloudwhale.model.terms import SAVING_S, WATCHED_S
 from cloudwhale.model.units import NOTHING, Instant, MicroUsd, Seconds, usd
 from cloudwhale.model.world import Account, World
-from cloudwhale.planning import ledger
+from cloudwhale.planning import ledger, nights
 from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.speeds import left_s, model_of, run_s
 
@@ -126,20 +126,21 @@ def finishing(world: World, payer: str, durations: Durations) -> MicroUsd:
     for rental in world.rentals.values():
         if rental.payer == payer:
             here = staying(world, rental)
-            total = MicroUsd(total + beyond(rental, here, durations, world.now))
+            total = MicroUsd(total + beyond(world, rental, here, durations))
     return total
 
 
-def beyond(rental: Rental, here: Sequence[Job], durations: Durations, now: Instant) -> MicroUsd:
-    """Return the forecast of what those on a machine need of it beyond its lease.
+def beyond(world: World, rental: Rental, here: Sequence[Job], durations: Durations) -> MicroUsd:
+    """Return the forecast of what some of those on a machine need of it beyond its lease.
 
-    It grows when they run late; what was pledged to them at least.
+    It grows when they run late; what was pledged to them at least. Nobody needs it after its night.
     """
     most_usd_h = None if rental.taken is None else rental.taken.most_usd_h
     if most_usd_h is None or _goes(rental) or not here:
         return pledged(rental)
-    needed_s = LATE * still_s(here, rental, durations, now) + landing_s(here)
-    return max(pledged(rental), ledger.cost(most_usd_h, now + needed_s - _away_until(rental)))
+    needed_s = LATE * still_s(here, rental, durations, world.now) + landing_s(here)
+    until = min(world.now + needed_s, nights.ends_at(world, rental.payer))
+    return max(pledged(rental), ledger.cost(most_usd_h, until - _away_until(rental)))
 
 
 def _away_until(rental: Rental) -> Instant:

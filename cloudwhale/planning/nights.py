@@ -14,10 +14,10 @@ from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 from cloudwhale.model import plan as p
-from cloudwhale.model.job import HOLDS_A_PLACE, Job, JobState
+from cloudwhale.model.job import HOLDS_A_PLACE, Job, JobState, Wish
 from cloudwhale.model.night import Night, Unfinished
 from cloudwhale.model.reason import Code, Reason
-from cloudwhale.model.rental import Lease, RentalState
+from cloudwhale.model.rental import Lease, Rental, RentalState
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.model.world import World
@@ -26,6 +26,8 @@ from cloudwhale.planning.queue import Queue, earliest
 
 BACK_WITHIN_S: Seconds = 900.0
 """A night waits so long for machines that are on their way back: then its money is all known."""
+
+ASIDE = (JobState.PAUSED, JobState.PARKED)
 
 HOPELESS = frozenset({*ledger.FOR_MONEY, Code.WORTH, Code.NIGHT, Code.WAITS_FOR_JOB})
 """What a job of a night waits for that brings nothing by itself before morning."""
@@ -98,13 +100,13 @@ def _after(night: Night) -> Reason:
     return Reason(code=Code.NIGHT, says=says, change=f"the next night of {night.name}")
 
 
-def too_long(night: Night, runs_s: Seconds) -> Reason:
-    """Return why nothing is rented for a job that no machine would be done with by morning."""
-    says = (
-        f"it would run for {runs_s:.0f} s, its start included, and is not done "
-        f"when its night closes, {clock(night, night.closes_at)}"
-    )
-    return Reason(code=Code.NIGHT, says=says, change="a longer window, or a shorter job")
+def after_landing(world: World, rental: Rental) -> str:
+    """Return what would let a job run on that lands as its machine's lease ends."""
+    night, home = night_of(world, rental.payer), "a place on a machine of your own"
+    if night is None or rental.lease.away_until < night.closes_at:
+        return f"a larger budget, or {home}"
+    is_carried = night.unfinished == "carry-over"
+    return f"{f'the next night of {night.name}' if is_carried else 'a longer window'}, or {home}"
 
 
 def clock(night: Night, at: Instant) -> str:
@@ -186,11 +188,14 @@ class _End:
         mine = (one for one in self.world.rentals.values() if one.payer == self.run.id)
         return sum(one.state is not RentalState.NEEDS_ATTENTION for one in mine)
 
+    def is_rented(self, job: Job) -> bool:
+        """Say whether a job holds a place on a rented machine."""
+        place = job.placement
+        return place is not None and any(node in self.world.rentals for node in place.nodes)
+
     def stays(self, job: Job) -> bool:
         """Say whether a job runs on, on a machine of ours."""
-        place = job.placement
-        is_rented = place is not None and any(n in self.world.rentals for n in place.nodes)
-        return self.night.unfinished == "continue" and not is_rented
+        return self.night.unfinished == "continue" and not self.is_rented(job)
 
     def to_stop(self) -> list[Job]:
         """Return those that hold a place and are not to."""
@@ -206,21 +211,20 @@ def closings(world: World, queue: Queue, steps: Collection[p.Step]) -> Iterator[
 
 
 def _closing(end: _End, queue: Queue, steps: Collection[p.Step]) -> Iterator[p.Step]:
-    now = end.world.now
-    busy = end.to_stop()
-    if end.is_due and busy:
+    if not end.is_due:
+        if _is_idle(end, steps):
+            yield from _closed(end, queue, steps)
+        return
+    busy, is_late = end.to_stop(), end.world.now >= end.night.closes_at + BACK_WITHIN_S
+    if busy and (not is_late or any(map(end.is_rented, busy))):
         yield from _stops(end, busy)
-    elif end.is_due and end.machines and now < end.night.closes_at + BACK_WITHIN_S:
-        return  # what they have cost is to be known
-    elif end.is_due or _is_idle(end, steps):
-        yield from _closed(end, queue)
+    elif is_late or not end.machines:  # else what they have cost is to be known
+        yield from _closed(end, queue, steps)
 
 
 def _stops(end: _End, busy: Sequence[Job]) -> Iterator[p.Step]:
     for job in busy:
-        place = job.placement
-        is_landed = place is not None and any(name in end.world.rentals for name in place.nodes)
-        if job.wish is None and job.state is not JobState.RECOVERING and not is_landed:
+        if job.wish is None and job.state is not JobState.RECOVERING and not end.is_rented(job):
             closed = clock(end.night, end.night.closes_at)
             reason = Reason(
                 code=Code.NIGHT,
@@ -256,16 +260,28 @@ def _of_step(step: p.Step) -> Collection[str]:
     return step.rental.jobs if isinstance(step, p.Rent) else (getattr(step, "job", ""),)
 
 
-def _closed(end: _End, queue: Queue) -> Iterator[p.Step]:
+def _ending(steps: Collection[p.Step]) -> Iterator[str]:
+    """Yield who ends in this round without having been started: nobody is left over of them."""
+    for step in steps:
+        if isinstance(step, p.GiveUp) or (isinstance(step, p.Drop) and step.wish == "cancel"):
+            yield step.job
+
+
+def _closed(end: _End, queue: Queue, steps: Collection[p.Step]) -> Iterator[p.Step]:
+    """Yield what closes a night, with what becomes of those that do not end in this round."""
     what = end.night.unfinished
     rest: dict[str, Unfinished] = {}
     parked: list[p.Step] = []
-    for job in end.jobs:
-        is_aside = job.state in (JobState.PAUSED, JobState.PARKED) or job.id in queue.expired
-        rest[job.id] = "park" if is_aside else what
+    ends = set(_ending(steps))
+    for job in (job for job in end.jobs if job.id not in ends):
+        is_aside = job.state in ASIDE or job.wish is Wish.PAUSE or job.id in queue.expired
         is_mine = job.state is JobState.PENDING and job.wish is None and not is_aside
-        if what == "park" and is_mine and job.id not in queue.doomed:
+        # Who could not be stopped at home, in all that time, cannot be parked either.
+        is_stuck = what == "park" and job.state in HOLDS_A_PLACE
+        rest[job.id] = "park" if is_aside else "continue" if is_stuck else what
+        if what == "park" and is_mine:
             parked.append(p.Park(job=job.id, reason=left_over(end.run.id, end.night, what)))
-    says = f"night {end.night.name} of {end.night.date} is closed, {len(rest)} jobs are left over"
+    left = "1 job is" if len(rest) == 1 else f"{len(rest)} jobs are"
+    says = f"night {end.night.name} of {end.night.date} is closed, {left} left over"
     yield p.CloseNight(run=end.run.id, unfinished=rest, reason=Reason(code=Code.NIGHT, says=says))
     yield from parked

@@ -5,11 +5,12 @@ same events again, after a kill or a restart, finds the same notices, which are 
 """
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from cloudwhale.model import event as e
-from cloudwhale.model.job import Job, JobState, NotifyRule
+from cloudwhale.model.job import ENDED, Job, JobState, NotifyRule
 from cloudwhale.model.notice import ALL, EVERY_KIND, OWN, Notice, NoticeKind, Way
 from cloudwhale.model.reason import Code
 from cloudwhale.model.rental import RentalState
@@ -25,7 +26,7 @@ OFTEN = 3  # interruptions; then at 6, 12, ...: a job that is moved all night te
 UNASKED = frozenset({"completed", "failed", "parked"})
 """What a job's own webhook is told when its file does not say."""
 
-_BY_MACHINE = frozenset(
+BY_MACHINE = frozenset(
     {
         Code.NODE_LOST, Code.MACHINE_GONE, Code.TAKEN_AWAY, Code.PREEMPTED, Code.RUNTIME_LOST,
         Code.DEVICE_LOST, Code.SHIM_LOST,
@@ -71,7 +72,7 @@ def interrupted_in(events: Iterable[e.Event]) -> set[str]:
 def interrupts(event: e.Event) -> bool:
     """Say whether a job was stopped, and goes on later, for no fault of its own."""
     if isinstance(event, e.Retried):
-        return event.reason.code in _BY_MACHINE
+        return event.reason.code in BY_MACHINE
     return isinstance(event, e.Cleared | e.GaveWay)
 
 
@@ -203,12 +204,12 @@ def _lines(account: Account, run: Run | None, event: e.Event) -> Iterator[Notice
 def _noted(one: Told, known: Known) -> Iterator[Notice]:
     event = one.event
     assert isinstance(event, e.Noted)
-    is_stuck = event.reason.code is Code.CANNOT_ACT and event.reason.says.startswith(
-        "cannot remove "
-    )
-    if event.reason.code is Code.LEFTOVER_REMOVED or is_stuck:
+    # What stays is found again by each controller, and told once.
+    occasions = {Code.LEFTOVER_REMOVED: str(one.seq), Code.LEFTOVER_STAYS: "stays"}
+    occasion = occasions.get(event.reason.code)
+    if occasion is not None:
         yield Notice(
-            id=f"leak:{event.subject}:{one.seq}", kind=NoticeKind.LEAK, at=event.at,
+            id=f"leak:{event.subject}:{occasion}", kind=NoticeKind.LEAK, at=event.at,
             subject=event.subject, says=event.reason.says, change=event.reason.change,
         )  # fmt: skip
 
@@ -230,9 +231,9 @@ def _night(one: Told, known: Known) -> Iterator[Notice]:
     assert isinstance(event, e.NightClosed)
     run, account = known.runs.get(event.run), known.accounts.get(event.run)
     night = None if run is None else run.night
-    counts = {state.value: n for state, n in known.counts.get(event.run, {}).items() if n}
-    for what in event.unfinished.values():
-        counts[what] = counts.get(what, 0) + 1
+    # Each job once: those that have not ended are what becomes of them, not what they were.
+    ended = {s.value: n for s, n in known.counts.get(event.run, {}).items() if s in ENDED and n}
+    counts = ended | Counter(event.unfinished.values())
     yield Notice(
         id=f"night:{event.run}", kind=NoticeKind.NIGHT, at=event.at, subject=event.run,
         run=event.run, name=event.run if night is None else f"{night.name} of {night.date}",

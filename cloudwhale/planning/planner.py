@@ -18,6 +18,7 @@ from cloudwhale.planning.hopping import Hops, hops_of
 from cloudwhale.planning.joining import joins
 from cloudwhale.planning.keeping import Kept, at_home, keeping
 from cloudwhale.planning.moving import moves
+from cloudwhale.planning.night_parts import NO_PARTS, Parts, parts
 from cloudwhale.planning.policies import Policies as Policies
 from cloudwhale.planning.preempting import GivesWay
 from cloudwhale.planning.queue import Queue, earliest, waiting
@@ -71,8 +72,8 @@ def _plan(world: World, policies: Policies, lost: Mapping[str, Reason]) -> Plan:
         *chain.from_iterable(_room_made(one, world) for one in found.gives_way),
         *_changed_reasons(world, queue, found),
         *kept.steps,
-        *supplied.joined,
-        *(switching.told(hopping.told(step, hops, world.jobs), switches) for step in rented.steps),
+        *(supplied.tonight.told(step, world, durations) for step in supplied.joined),
+        *(_rented(step, supplied, world, known) for step in rented.steps),
         *_not_rented(found, rented),
         *switching.explained(switches, world),
         *moved,
@@ -116,6 +117,8 @@ class _Supplied:
     """Who is due to switch and gets nothing after all, and why."""
     is_sought: bool = False
     """Whether somebody who still holds a place seeks another."""
+    tonight: Parts = NO_PARTS
+    """What is rented for although its night closes before it is done."""
 
     @property
     def nobody_waits(self) -> bool:
@@ -133,10 +136,15 @@ def _supplied(paid: World, queue: Queue, policies: Policies, known: _Known) -> _
     hop = known.hops.jobs
     stock = _stock(paid, policies, (*ready, *seeking, *switches.due, *hop), durations)
     quoted: Mapping[str, Quote] = {}
+    tonight = NO_PARTS
     started = Started(paid, durations)
     if stock is not None:
         stock = stock.keeping(switches.keeps, switches.due | hop, switches.promised | hop)
         quoted = quotes(paid, (*ready, *seeking), durations, stock, started)
+        unquoted = [job for job in (*ready, *seeking) if job.id not in quoted]
+        tonight = parts(paid, unquoted, durations, stock, started)
+        quoted = {**quoted, **tonight.quotes}
+        ready, seeking, stock.shares = tonight.of(ready), tonight.of(seeking), tonight.shares
     # Whoever still holds a place is asked about only where it could be rented for.
     seeking = tuple(job for job in seeking if job.id in quoted)
     found = matched(at_home(paid), ready, policies, quoted, seeking)
@@ -156,7 +164,13 @@ def _supplied(paid: World, queue: Queue, policies: Policies, known: _Known) -> _
     if policies.wait is not None:
         started = Started(paid, durations) if joined else started
         found = _with_prices(found, stock, durations, started)
-    return _Supplied(found, joined, rented, lost, bool(seeking))
+    return _Supplied(found, joined, rented, lost, bool(seeking), tonight)
+
+
+def _rented(step: p.Rent, supplied: _Supplied, world: World, known: _Known) -> p.Step:
+    """Return a step that rents, with all that is told of why, and what it is for."""
+    told = switching.told(hopping.told(step, known.hops, world.jobs), known.switches)
+    return supplied.tonight.told(told, world, known.durations)
 
 
 def _joining(found: Matched, world: World) -> Sequence[Job]:

@@ -129,7 +129,7 @@ def forecasts(world: World, durations: Durations) -> Amounts:
         here = staying(world, rental)
         for account in _needing(world, rental):
             mine = [job for job in here if account_for(rental, job.spec.project) == account]
-            more = beyond(rental, mine, durations, world.now)
+            more = beyond(world, rental, mine, durations)
             found[account] = MicroUsd(found.get(account, NOTHING) + more)
     return found
 

@@ -116,6 +116,9 @@ class Stock:
         self.promised: Collection[str] = ()
         """Ids of those for whom it is kept already: it is in no account of the world any more."""
 
+        self.shares: Mapping[str, float] = {}
+        """Of those of whom a night does a part: how much of what is left of each that is."""
+
         self.value_usd_h: float = Rules().value_usd_h
         """What an hour of a job's waiting is worth, where its file does not say."""
 

@@ -110,13 +110,18 @@ class _Tendering:
     def ask_for_night(self, jobs: Sequence[Job]) -> None:
         """Ask for machines for all jobs of a night that leave."""
         chosen = self._chosen(jobs)
-        for part in (jobs,) if chosen is None else chosen.jobs:
+        for part in self._wholes_first(jobs) if chosen is None else chosen.jobs:
             for group in by_payer(part, self.world, self.stock):
                 self.ask_for(group)
         for name, reason in ({} if chosen is None else chosen.why_not()).items():
             told_so = self.refused.get(name)
             if told_so is not None and told_so.code in ledger.FOR_MONEY:
                 self.refused[name] = reason
+
+    def _wholes_first(self, jobs: Sequence[Job]) -> Sequence[Sequence[Job]]:
+        """Return who can be done tonight, and then those of whom a part can."""
+        parts = [job for job in jobs if job.id in self.stock.shares]
+        return [some for some in ([job for job in jobs if job not in parts], parts) if some]
 
     def _chosen(self, jobs: Sequence[Job]) -> Chosen | None:
         """Return who of a night is worth the money that is left; None: all may be had, or asked."""

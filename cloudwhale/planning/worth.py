@@ -82,7 +82,10 @@ def worth_usd(job: Job, value_usd_h: float) -> float:
 
 
 def weighed(job: Job, stock: Stock, now: Instant) -> Weighed | None:
-    """Return what a job is worth and costs; None: nothing that is offered suits it."""
+    """Return what a job is worth and costs; None: nothing that is offered suits it.
+
+    A part of a job is worth as much as it is of what is left of it.
+    """
     option = next(stock.options(job), None)
     if option is None:
         return None
@@ -90,7 +93,7 @@ def weighed(job: Job, stock: Stock, now: Instant) -> Weighed | None:
     worst = job.spec.nodes * (worst_case(option.offer, needed_s, [job], now) or 0) / MICRO_PER_USD
     return Weighed(
         job=job,
-        worth_usd=worth_usd(job, stock.value_usd_h),
+        worth_usd=stock.shares.get(job.id, 1.0) * worth_usd(job, stock.value_usd_h),
         price_usd=float((stock.shares_usd(job) * job.spec.nodes).min()),
         may_cost_usd=worst * stock.part(job, option.offer.id),
         alone_usd=worst,

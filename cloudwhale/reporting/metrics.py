@@ -7,10 +7,11 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from cloudwhale.clock import lasted
 from cloudwhale.model.job import JobState
 from cloudwhale.model.node import Node, NodeState
 from cloudwhale.model.rental import RentalState
-from cloudwhale.model.units import MICRO_PER_USD, Instant, MicroUsd
+from cloudwhale.model.units import MICRO_PER_USD, Instant, MicroUsd, Seconds
 from cloudwhale.model.world import Account, World
 from cloudwhale.planning import costing
 from cloudwhale.planning.payers import month_of, project_and_month
@@ -47,25 +48,38 @@ class Vitals:
 
     world: World
     """As it was planned for, sightings and offers included."""
-    ended_at: Instant
-    """When that tick ended."""
+    ended_s: Seconds
+    """When that tick ended, by the clock of the host that takes the time of ticks."""
     counts: Counts = field(default_factory=dict[str, Mapping[Labels, float]])
     spreads: Mapping[str, Mapping[Labels, Spread]] = field(
         default_factory=dict[str, Mapping[Labels, Spread]]
     )
 
+    def aged(self, steady_s: Seconds) -> Seconds:
+        """Return how long ago that was on the host's clock."""
+        return max(0.0, steady_s - self.ended_s)
 
-def samples(vitals: Vitals | None, now: Instant) -> Iterator[tuple[Metric, dict[Labels, Sample]]]:
-    """Yield each metric of the table with its samples; none before the first tick has ended."""
+    def now(self, steady_s: Seconds) -> Instant:
+        """Return what time it is for the controller; a wall clock that is set changes nothing."""
+        return self.world.now + lasted(self.aged(steady_s))
+
+
+def samples(
+    vitals: Vitals | None, steady_s: Seconds
+) -> Iterator[tuple[Metric, dict[Labels, Sample]]]:
+    """Yield each metric of the table with its samples; none before the first tick has ended.
+
+    `steady_s`: the time now, by the clock of `Vitals.ended_s`.
+    """
     for metric in TABLE:
-        yield metric, {} if vitals is None else _samples(metric, vitals, now)
+        yield metric, {} if vitals is None else _samples(metric, vitals, steady_s)
 
 
-def _samples(metric: Metric, vitals: Vitals, now: Instant) -> dict[Labels, Sample]:
+def _samples(metric: Metric, vitals: Vitals, steady_s: Seconds) -> dict[Labels, Sample]:
     if metric.kind == "histogram":
         return dict(vitals.spreads.get(metric.name, {}))
     seen = _SEEN.get(metric.name.removeprefix(PREFIX))
-    found = vitals.counts.get(metric.name, {}) if seen is None else dict(seen(vitals, now))
+    found = vitals.counts.get(metric.name, {}) if seen is None else dict(seen(vitals, steady_s))
     per = MICRO_PER_USD if metric.unit == "usd" else 1
     return {labels: value / per for labels, value in found.items()}
 
@@ -106,24 +120,24 @@ def _largest(found: Mapping[Labels, float], at: int, label: str) -> dict[Labels,
 # -- gauges ----------------------------------------------------------------------------------
 
 
-def _jobs(vitals: Vitals, now: Instant) -> Mapping[Labels, float]:
+def _jobs(vitals: Vitals, steady_s: Seconds) -> Mapping[Labels, float]:
     jobs = vitals.world.jobs.values()
     found = Counter((job.state, "" if job.reason is None else job.reason.code) for job in jobs)
     return {(str(state), str(reason)): float(count) for (state, reason), count in found.items()}
 
 
-def _project_jobs(vitals: Vitals, now: Instant) -> Mapping[Labels, float]:
+def _project_jobs(vitals: Vitals, steady_s: Seconds) -> Mapping[Labels, float]:
     jobs = vitals.world.jobs.values()
     return _largest(Counter((job.spec.project, str(job.state)) for job in jobs), 0, "project")
 
 
-def _oldest_wait(vitals: Vitals, now: Instant) -> Mapping[Labels, float]:
-    jobs = vitals.world.jobs.values()
+def _oldest_wait(vitals: Vitals, steady_s: Seconds) -> Mapping[Labels, float]:
+    jobs, now = vitals.world.jobs.values(), vitals.now(steady_s)
     waits = [now - job.submitted_at for job in jobs if job.state is JobState.PENDING]
-    return {(): max(waits, default=0.0)}
+    return {(): max([0.0, *waits])}  # a submitter's clock may be ahead of ours
 
 
-def _checkpoints_late(vitals: Vitals, now: Instant) -> Mapping[Labels, float]:
+def _checkpoints_late(vitals: Vitals, steady_s: Seconds) -> Mapping[Labels, float]:
     jobs = vitals.world.jobs.values()
     late = (job for job in jobs if job.late_said and job.state is JobState.RUNNING)
     return {(): float(sum(1 for _ in late))}
@@ -134,13 +148,13 @@ def place_of(node: Node | None) -> str:
     return "own" if node is None or node.owned else "rented"
 
 
-def _nodes(vitals: Vitals, now: Instant) -> Mapping[Labels, float]:
+def _nodes(vitals: Vitals, steady_s: Seconds) -> Mapping[Labels, float]:
     nodes = vitals.world.nodes.values()
     found = Counter((place_of(node), str(node.state)) for node in nodes)
     return {labels: float(count) for labels, count in found.items()}
 
 
-def _gpus(vitals: Vitals, now: Instant) -> Mapping[Labels, float]:
+def _gpus(vitals: Vitals, steady_s: Seconds) -> Mapping[Labels, float]:
     held: dict[str, set[str]] = defaultdict(set)
     for job in vitals.world.jobs.values():
         for member in () if job.placement is None else job.placement.members:
@@ -156,9 +170,9 @@ def _gpus(vitals: Vitals, now: Instant) -> Mapping[Labels, float]:
     return found
 
 
-def _heartbeats(vitals: Vitals, now: Instant) -> Mapping[Labels, float]:
+def _heartbeats(vitals: Vitals, steady_s: Seconds) -> Mapping[Labels, float]:
     """Return the ages, the oldest of those beyond the bound as that of all others."""
-    nodes = vitals.world.nodes
+    nodes, now = vitals.world.nodes, vitals.now(steady_s)
     sightings = vitals.world.sightings.values()
     seen = [one for one in sightings if one.node in nodes and nodes[one.node].state in HERE]
     ages = sorted((one.heard_at, one.node) for one in seen)
@@ -166,7 +180,7 @@ def _heartbeats(vitals: Vitals, now: Instant) -> Mapping[Labels, float]:
     return bounded(rows, 0, AT_MOST["node"], together=max)
 
 
-def _rentals(vitals: Vitals, now: Instant) -> Mapping[Labels, float]:
+def _rentals(vitals: Vitals, steady_s: Seconds) -> Mapping[Labels, float]:
     found: Counter[Labels] = Counter()
     for rental in vitals.world.rentals.values():
         offer = rental.taken
@@ -177,7 +191,7 @@ def _rentals(vitals: Vitals, now: Instant) -> Mapping[Labels, float]:
     return _largest(found, 3, "type")
 
 
-def _offers(vitals: Vitals, now: Instant) -> Mapping[Labels, float]:
+def _offers(vitals: Vitals, steady_s: Seconds) -> Mapping[Labels, float]:
     found: dict[Labels, float] = {}
     for offer in vitals.world.offers:
         devices = offer.facts.devices
@@ -188,11 +202,11 @@ def _offers(vitals: Vitals, now: Instant) -> Mapping[Labels, float]:
     return found
 
 
-def _tick_age(vitals: Vitals, now: Instant) -> Mapping[Labels, float]:
-    return {(): max(0.0, now - vitals.ended_at)}
+def _tick_age(vitals: Vitals, steady_s: Seconds) -> Mapping[Labels, float]:
+    return {(): vitals.aged(steady_s)}
 
 
-def _unsettled(vitals: Vitals, now: Instant) -> Mapping[Labels, float]:
+def _unsettled(vitals: Vitals, steady_s: Seconds) -> Mapping[Labels, float]:
     found: dict[Labels, float] = {}
     for rental in vitals.world.rentals.values():
         for line in costing.so_far(rental, vitals.world):
@@ -204,15 +218,15 @@ def _unsettled(vitals: Vitals, now: Instant) -> Mapping[Labels, float]:
 # -- budgets ---------------------------------------------------------------------------------
 
 
-def _limits(vitals: Vitals, now: Instant) -> Mapping[Labels, float]:
+def _limits(vitals: Vitals, steady_s: Seconds) -> Mapping[Labels, float]:
     return _money(vitals.world, lambda account: account.limit)
 
 
-def _reserved(vitals: Vitals, now: Instant) -> Mapping[Labels, float]:
+def _reserved(vitals: Vitals, steady_s: Seconds) -> Mapping[Labels, float]:
     return _money(vitals.world, lambda account: account.reserved)
 
 
-def _spent(vitals: Vitals, now: Instant) -> Mapping[Labels, float]:
+def _spent(vitals: Vitals, steady_s: Seconds) -> Mapping[Labels, float]:
     return _money(vitals.world, lambda account: account.spent)
 
 
@@ -246,7 +260,7 @@ def _accounts(world: World) -> Iterator[tuple[str, str, Account]]:
             yield "run", payer, account
 
 
-_SEEN: Mapping[str, Callable[[Vitals, Instant], Mapping[Labels, float]]] = {
+_SEEN: Mapping[str, Callable[[Vitals, Seconds], Mapping[Labels, float]]] = {
     "jobs": _jobs,
     "project_jobs": _project_jobs,
     "oldest_wait_seconds": _oldest_wait,
@@ -255,7 +269,7 @@ _SEEN: Mapping[str, Callable[[Vitals, Instant], Mapping[Labels, float]]] = {
     "gpus": _gpus,
     "heartbeat_age_seconds": _heartbeats,
     "rentals": _rentals,
-    "offer_gpu_usd": _offers,
+    "offer_gpu_hour_usd": _offers,
     "budget_limit_usd": _limits,
     "budget_reserved_usd": _reserved,
     "budget_spent_usd": _spent,

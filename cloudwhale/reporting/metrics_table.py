@@ -100,7 +100,7 @@ TABLE: tuple[Metric, ...] = (
     ),
     _gauge("leaks", "What of ours at a provider belongs to no rental, as last seen.", "provider"),
     _gauge(
-        "offer_gpu_usd", "Lowest price of an hour of a GPU that could be rented now.",
+        "offer_gpu_hour_usd", "Lowest price of an hour of a GPU that could be rented now.",
         "gpu", "market", unit="usd",
     ),
     # money

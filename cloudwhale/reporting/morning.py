@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from decimal import Decimal
 from zoneinfo import ZoneInfo
 
@@ -22,6 +22,7 @@ from cloudwhale.model.receipt import JobReceipt, MachineReceipt, RunReceipt
 from cloudwhale.model.rental import SETTLED, Rental
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import Instant, MicroUsd, usd
+from cloudwhale.planning.night_hours import next_after
 from cloudwhale.reporting.costs import WASTE_KEYS
 from cloudwhale.reporting.receipt import NO_BOOKS, Books, run_receipt
 
@@ -209,18 +210,14 @@ def _machine(one: MachineReceipt, rental: Rental, night: Night) -> NightMachine:
 # -- what follows ----------------------------------------------------------------------------
 
 
-def next_night(run: Run, night: Night, left: tuple[str, ...]) -> NextNight:
-    """Return when the next night of the same file would open, a day later by the clock there."""
-    waits = night.unfinished == "carry-over"
+def next_night(run: Run, night: Night, left: tuple[str, ...]) -> NextNight | None:
+    """Return when the next night of the same file opens, on its days; None: there is none."""
+    hours = next_after(night)
+    if hours is None:
+        return None
     return NextNight(
-        opens_at=_day_later(night.opens_at, night),
-        closes_at=_day_later(night.closes_at, night),
+        opens_at=_iso(hours.opens_at, night),
+        closes_at=_iso(hours.closes_at, night),
         budget_usd=None if run.budget is None else usd(MicroUsd(run.budget)),
-        waiting=left if waits else (),
+        waiting=left if night.unfinished == "carry-over" else (),
     )
-
-
-def _day_later(at: Instant, night: Night) -> str:
-    """Return the same time of day a day later: 23 or 25 hours when the clock is changed."""
-    local = datetime.fromtimestamp(at, UTC).astimezone(ZoneInfo(night.zone))
-    return (local + timedelta(days=1)).isoformat(timespec="seconds")

@@ -32,6 +32,8 @@ _LOOK: dict[NoticeKind, str] = {
     NoticeKind.LEAK: "cloudwhale leaks",
     NoticeKind.ATTENTION: "cloudwhale leaks",
 }
+_LEFT = {"park": "parked", "carry-over": "carried over", "continue": "going on"}
+"""What becomes of those that a night has not done."""
 
 
 def title(notice: Notice) -> str:
@@ -124,7 +126,7 @@ def _ran(notice: Notice) -> str:
 
 
 def _night(notice: Notice) -> str:
-    parts = [f"{number} {what}" for what, number in notice.counts.items()]
+    parts = [f"{number} {_LEFT.get(what, what)}" for what, number in notice.counts.items()]
     return f"Jobs: {', '.join(parts)}." if parts else ""
 
 

@@ -97,6 +97,7 @@ _OF_MACHINES: dict[Code, str] = {
 
 _NOTED: dict[Code, str] = {
     Code.CANNOT_ACT: "something cannot be done now, and is tried again",
+    Code.LEFTOVER_STAYS: "something that was left over cannot be removed now, and is tried again",
     Code.CHECKPOINT_DROPPED: "a checkpoint was not kept",
     Code.RESTORE_FAILED: "its checkpoint could not be put back",
     Code.LOG_SHORTENED: "its log was shortened",

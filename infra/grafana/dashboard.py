@@ -14,6 +14,8 @@ from cloudwhale.reporting.metrics_table import BY_NAME, PREFIX, Metric
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 UNITS = {"seconds": "s", "usd": "currencyUSD", "ratio": "percentunit", "": "short"}
 """Of Grafana, by those of the table."""
+SCHEMA = 39
+"""Of Grafana 11; newer ones read it, too (kinds/dashboard of grafana/grafana)."""
 WIDTH, HEIGHT = 8, 8
 """Of a panel; a row of the dashboard is 24 wide."""
 
@@ -38,7 +40,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
             Panel("Wasted a day, by cause", "wasted_usd_total", ("cause",)),
             Panel("Saved beside on-demand, so far", "saved_usd", ("project",)),
             Panel("Cost so far of machines that run", "unsettled_usd", ("provider", "market")),
-            Panel("Cheapest hour of a GPU", "offer_gpu_usd", ("gpu", "market"), largest=True),
+            Panel("Cheapest hour of a GPU", "offer_gpu_hour_usd", ("gpu", "market"), largest=True),
             Panel("Budgets: bound", "budget_limit_usd", ("kind", "payer")),
             Panel("Budgets: set aside", "budget_reserved_usd", ("kind", "payer")),
             Panel("Budgets: spent", "budget_spent_usd", ("kind", "payer")),
@@ -120,14 +122,25 @@ def drawn(panel: Panel, number: int, at: tuple[int, int]) -> dict[str, Any]:
         "description": metric.help,
         "datasource": SOURCE,
         "gridPos": {"x": at[0], "y": at[1], "w": WIDTH, "h": HEIGHT},
-        "fieldConfig": {"defaults": {"unit": UNITS[metric.unit], "min": _least(metric)}},
-        "options": {"legend": {"displayMode": "table", "calcs": ["lastNotNull", "max"]}},
+        "fieldConfig": {
+            "defaults": {"unit": UNITS[metric.unit], **_least(metric)},
+            "overrides": [],
+        },
+        "options": {
+            "legend": {
+                "showLegend": True,
+                "displayMode": "table",
+                "placement": "bottom",
+                "calcs": ["lastNotNull", "max"],
+            },
+            "tooltip": {"mode": "multi", "sort": "desc"},
+        },
         "targets": targets,
     }
 
 
-def _least(metric: Metric) -> int | None:
-    return None if metric.name == f"{PREFIX}saved_usd" else 0
+def _least(metric: Metric) -> dict[str, int]:
+    return {} if metric.name == f"{PREFIX}saved_usd" else {"min": 0}
 
 
 def dashboard() -> dict[str, Any]:
@@ -136,7 +149,16 @@ def dashboard() -> dict[str, Any]:
     y = 0
     for title, row in ROWS:
         place = {"x": 0, "y": y, "w": 24, "h": 1}
-        panels.append({"id": len(panels) + 1, "type": "row", "title": title, "gridPos": place})
+        panels.append(
+            {
+                "id": len(panels) + 1,
+                "type": "row",
+                "title": title,
+                "gridPos": place,
+                "collapsed": False,
+                "panels": [],
+            }
+        )
         for position, panel in enumerate(row):
             at = (position % 3 * WIDTH, y + 1 + position // 3 * HEIGHT)
             panels.append(drawn(panel, len(panels) + 1, at))
@@ -145,8 +167,12 @@ def dashboard() -> dict[str, Any]:
         "title": "cloudwhale",
         "uid": "cloudwhale",
         "tags": ["cloudwhale"],
-        "schemaVersion": 39,
+        "description": "What a controller of cloudwhale tells of itself (docs/metrics.md).",
+        "schemaVersion": SCHEMA,
         "version": 1,
+        "editable": True,
+        "graphTooltip": 1,
+        "timezone": "browser",
         "refresh": "30s",
         "time": {"from": "now-24h", "to": "now"},
         "templating": {
@@ -156,6 +182,7 @@ def dashboard() -> dict[str, Any]:
                     "type": "datasource",
                     "query": "prometheus",
                     "label": "Source",
+                    "hide": 0,
                 }
             ]
         },

@@ -41,6 +41,8 @@ from cloudwhale.simulation.raising import Ground, raised
 BY_PROJECT_BAR_S = 3.0
 PAGE_BAR_S = 5.0
 PAGE_BAR_MB = 3.0
+FOCUS_BAR_S = 10.0
+FOCUS_LINES = 100_000
 BESIDE_BAR = 1.15
 MACHINES, JOBS = 20, 100
 
@@ -103,6 +105,17 @@ def page_figures(home: Path, jobs: int, times: int = 3) -> Iterator[Figure]:
         "CPU s", PAGE_BAR_S, f"wall {statistics.median(one.wall_s for one in took):.1f} s",
     )  # fmt: skip
     yield Figure(f"its size, {jobs:,} jobs", page.stat().st_size / 1e6, "MB", PAGE_BAR_MB)
+
+
+def focus_figures(home: Path, lines: int) -> Iterator[Figure]:
+    """Measure the charges as FOCUS, for so many of them as its bar is for."""
+    file = home / "focus.csv"
+    took = commands.timed(home, "cost", "--focus", "-o", str(file))
+    assert not took.code
+    yield Figure(
+        f"cost --focus, {FOCUS_LINES:,} of {lines:,} lines", took.cpu_s * FOCUS_LINES / lines,
+        "CPU s", FOCUS_BAR_S, f"wall {took.wall_s:.1f} s for all",
+    )  # fmt: skip
 
 
 # -- beside a controller -------------------------------------------------------------------------
@@ -218,6 +231,7 @@ def main() -> int:
         for measured in (
             commands_figures(large, given.rows),
             page_figures(smaller, given.jobs),
+            focus_figures(smaller, given.jobs * 4 // 3),
             beside_figures(large, given.rounds),
         ):
             for one in measured:

@@ -7,7 +7,7 @@ from makers import a_job, a_run, a_world, placed
 from switching_world import a_rental
 
 from cloudwhale.model import plan as p
-from cloudwhale.model.job import Placement
+from cloudwhale.model.job import CheckpointRule, Placement
 from cloudwhale.model.night import Night, Unfinished
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.rental import Lease, Renewal, Rental, RentalState
@@ -62,6 +62,10 @@ def closes(**what: Unfinished) -> p.CloseNight:
 STOPS = p.AskToStop(job="j", attempt=1, wish="give-way", reason=WHY)
 BACK = p.Return(rental=rental(), reason=WHY)
 J, K = a_job("j"), a_job("k")
+RULE = CheckpointRule(every_s=60.0, grace_s=20.0)
+LONG = a_job("j", duration_s=5000.0, checkpoint=RULE)
+SAVES_NOT = a_job("j", duration_s=5000.0)
+DUE = a_job("j", duration_s=5000.0, checkpoint=RULE, deadline=1000.0)
 THERE = placed(J, rental().id)
 HOME = placed(J, "home")
 ONE = (rental(),)
@@ -91,6 +95,13 @@ FAULTS: list[tuple[str, World, tuple[p.Step, ...]]] = [
     ("stops-in-the-morning", world(50.0, jobs=[HOME]), (STOPS,)),
     ("stops-in-the-morning", world(1000.0, jobs=[HOME], unfinished="continue"), (STOPS,)),
     ("stops-in-the-morning", world(1000.0), (STOPS,)),
+    # what is not done by morning goes on, and most of it is work
+    ("parts-pay", world(100.0, jobs=[LONG], unfinished="park"), (rents(),)),
+    ("parts-pay", world(100.0, jobs=[LONG], unfinished="continue"), (rents(),)),
+    ("parts-pay", world(100.0, jobs=[SAVES_NOT], unfinished="carry-over"), (rents(),)),
+    ("parts-pay", world(100.0, jobs=[DUE], unfinished="carry-over"), (rents(),)),
+    ("parts-pay", world(700.0, jobs=[LONG], unfinished="carry-over"), (rents(1000.0),)),
+    ("parts-pay", world(850.0, ONE, [LONG], unfinished="carry-over"), (joins(),)),
 ]
 
 
@@ -111,6 +122,8 @@ def test_every_rule_has_five_planted_faults() -> None:
     ("of", "steps"),
     [
         (world(500.0), (rents(1000.0),)),
+        (world(100.0, jobs=[LONG], unfinished="carry-over"), (rents(1000.0),)),
+        (world(500.0, ONE, [LONG], unfinished="carry-over"), (joins(),)),
         (world(500.0, ONE, [J]), (joins(), starts(), renews(1000.0))),
         (world(1000.0, ONE), (BACK,)),
         (world(1000.0, jobs=[J]), (closes(j="park"),)),

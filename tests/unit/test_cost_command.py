@@ -154,6 +154,15 @@ def test_no_text_of_a_csv_is_a_formula_and_none_breaks_a_row(
     assert {'team, "a"', "🐳 whale", "'=cmd|' /C calc'!A0", "'@SUM(1+1)", "a;b c"} <= names
 
 
+def test_a_csv_counts_jobs_as_the_document_does(
+    full: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    counted = [str(row["jobs"]) for row in document(capsys, by="market")["costs"]]  # type: ignore[attr-defined]
+    cost(wanted("csv", by="market"))
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [row["jobs"] for row in rows] == counted and "0" not in counted
+
+
 def test_a_page_is_whole_alone_and_escaped_and_its_columns_add_up(
     full: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -21,7 +21,8 @@ def test_figures_of_a_small_ledger_are_measured(benchmark: Any, tmp_path: Path) 
     benchmark.fill(tmp_path, 400)
     (by_project,) = benchmark.commands_figures(tmp_path, 400, times=1)
     page, size = benchmark.page_figures(tmp_path, 300, times=1)
-    assert by_project.value > 0 and page.value > 0
+    (focus,) = benchmark.focus_figures(tmp_path, 400)
+    assert by_project.value > 0 and page.value > 0 and focus.value > 0
     assert 0.01 < size.value < benchmark.PAGE_BAR_MB
 
 

@@ -2,15 +2,18 @@
 
 import csv
 import io
+import json
+import re
 from decimal import Decimal
 
 import pytest
-from cost_lines import NOVEMBER, a_line, some_lines
-from focus_checks import faults
+from cost_lines import NASTY, NOVEMBER, a_line, some_lines
+from focus_checks import RULES, faults
 
 from cloudwhale.model.cost import CostLine, Items, Purposes
 from cloudwhale.model.units import MicroUsd, usd
-from cloudwhale.reporting.focus import focus_csv
+from cloudwhale.reporting.cost_sheet import field
+from cloudwhale.reporting.focus import focus_csv, money
 from cloudwhale.reporting.focus_columns import COLUMNS, OWN, WRITTEN
 
 LINES = some_lines()
@@ -47,9 +50,33 @@ def test_a_line_of_an_older_program_and_one_of_no_time_conform_too() -> None:
     assert faults("".join(focus_csv([bare, december]))) == []
 
 
+def test_amounts_are_exact_and_quantities_of_usage_above_nothing() -> None:
+    some = [0, 1, 10, 999_999, 1_000_000, 12_345_678_901, -1, -2_500_000]
+    assert all(Decimal(money(MicroUsd(one))) == usd(MicroUsd(one)) for one in some)
+    brief = a_line(1, "p").but(gpu_s=0.0004)
+    quantities = [row["ConsumedQuantity"] for row in rows_of([brief]) if row["x_GpuModel"]]
+    assert quantities[0] == "0.000001"
+
+
+def test_texts_are_what_they_were_and_command_no_spreadsheet() -> None:
+    for name in NASTY:
+        shown = {row["SubAccountId"] for row in rows_of([a_line(1, name)])}
+        assert shown == {field(name)}
+    tags = json.loads(rows_of([a_line(1, 'team, "a"')])[0]["Tags"])
+    assert tags["cloudwhale/project"] == 'team, "a"'
+
+
+def rows_of(lines: list[CostLine]) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO("".join(focus_csv(lines)))))
+
+
 def test_a_ledger_without_charges_is_a_head_alone() -> None:
     assert "".join(focus_csv([])) == ",".join(WRITTEN) + "\n"
     assert faults("".join(focus_csv([]))) == []
+
+
+def test_each_rule_names_the_text_that_it_is_from() -> None:
+    assert all(re.fullmatch(r"(columns|attributes)/[a-z_]+\.md", rule.source) for rule in RULES)
 
 
 def test_the_columns_are_those_of_the_specification() -> None:
@@ -72,8 +99,15 @@ def test_the_columns_are_those_of_the_specification() -> None:
         (("BillingPeriodStart", "2026-10-31T00:00:00Z"), "is no month"),
         (("ServiceCategory", "Computing"), "'Computing' is not allowed"),
         (("ServiceSubcategory", "Relational"), "is not of its category"),
+        (("ServiceSubcategory", "Data Transfer"), "is not of its category"),
         (("Tags", "project=nlp"), "is no object"), (("PricingQuantity", ""), "is null for usage"),
         (("PricingUnit", "per hour"), "is no unit"), (("ProviderName", ""), "ProviderName is null"),
+        (("BilledCost", "1E-6"), "is no number"), (("ConsumedQuantity", "0.000000"), "above 0"),
+        (("PricingCategory", ""), "is null for usage"), (("ResourceName", "rent-0"), "says Re"),
+        (("ResourceType", ""), "ResourceType is null where"), (("RegionId", ""), "is of no region"),
+        (("SubAccountName", ""), "is null where"), (("Tags", '{"a": "b"}'), "have a prefix"),
+        (("BillingAccountName", "N/A"), "stands for nothing"),
+        (("ChargeClass", "Refund"), "is not allowed"), (("ServiceName", "  "), "for nothing"),
     ],
 )  # fmt: skip
 def test_the_validator_names_what_is_wrong(spoiled: tuple[str, str], says: str) -> None:

@@ -6,8 +6,8 @@ import shutil
 import socket
 import subprocess
 import threading
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Generator
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -35,7 +35,7 @@ def vitals_of(world: World) -> Vitals:
 
 
 @contextmanager
-def served(vitals: Vitals, port: int = 0) -> Iterator[Address]:
+def served(vitals: Vitals, port: int = 0) -> Generator[Address]:
     with closing(Scraped(Address("127.0.0.1", port), an_exposition(vitals))) as scraped:
         for _ in range(int(LIMIT_S / 0.05)):
             if scraped.serving is not None:
@@ -62,15 +62,23 @@ def test_what_a_tick_has_left_is_served_as_text_and_as_open_metrics() -> None:
         assert answer(at, "/")[0] == 404
 
 
-def test_scrapers_that_hang_keep_nobody_else_waiting() -> None:
-    with served(vitals_of(a_world())) as at:
-        hung = [socket.create_connection(at) for _ in range(AT_ONCE - 1)]
-        try:
-            hung[0].sendall(b"GET /metrics HT")
-            assert answer(at)[0] == 200
-        finally:
-            for one in hung:
-                one.close()
+@pytest.mark.parametrize("said", [b"", b"GET /metrics HT"])
+def test_scrapers_that_hang_keep_nobody_else_waiting_however_many_they_are(said: bytes) -> None:
+    with served(vitals_of(a_world())) as at, ExitStack() as hung:
+        for _ in range(3 * AT_ONCE):
+            one = hung.enter_context(socket.create_connection(at, timeout=LIMIT_S))
+            one.sendall(said)
+        assert answer(at)[0] == 200
+        assert answer(at)[0] == 200, "those who hang are still there"
+
+
+def test_who_reads_nothing_of_its_answer_keeps_nobody_else_waiting() -> None:
+    many = a_world([a_job(f"j-{n}", project=f"{'p' * 200}-{n}") for n in range(500)])
+    with served(vitals_of(many)) as at, closing(socket.socket()) as slow:
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        slow.connect(at)
+        slow.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+        assert len(answer(at)[2]) > 20_000
 
 
 def test_a_port_in_use_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

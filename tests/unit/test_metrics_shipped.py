@@ -87,6 +87,22 @@ def test_panels_have_names_of_their_own_and_units() -> None:
     assert len(places) == len(panels), "none lies over another"
 
 
+def test_panels_have_what_grafana_s_schema_does_without_default_for() -> None:
+    # kinds/dashboard/dashboard_kind.cue and packages/grafana-schema of grafana/grafana
+    whole = json.loads((GRAFANA / "cloudwhale.json").read_text())
+    assert len({panel["id"] for panel in whole["panels"]}) == len(whole["panels"])
+    for panel in whole["panels"]:
+        if panel["type"] == "row":
+            assert (panel["collapsed"], panel["panels"]) == (False, [])
+            continue
+        assert panel["fieldConfig"]["overrides"] == []
+        assert all(value is not None for value in panel["fieldConfig"]["defaults"].values())
+        assert panel["options"].keys() == {"legend", "tooltip"}
+        assert len({target["refId"] for target in panel["targets"]}) == len(panel["targets"])
+        where = panel["gridPos"]
+        assert where["x"] + where["w"] <= 24
+
+
 def test_every_rule_asks_for_series_that_there_are() -> None:
     known = set(SERIES) | recorded()
     for rule in rules():

@@ -220,7 +220,7 @@ def test_nothing_is_pledged_any_more_to_a_machine_that_goes() -> None:
     late = GOING.but(late_until=5000.0)
     assert pledged(READY.but(late_until=5000.0)) > NOTHING
     assert pledged(late) == NOTHING
-    assert beyond(late, [RECOVERING], Durations({}), 100.0) == NOTHING
+    assert beyond(world(late, RECOVERING), late, [RECOVERING], Durations({})) == NOTHING
 
 
 def test_the_money_of_the_old_machine_stays_set_aside_beside_that_of_the_next() -> None:

@@ -5,8 +5,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from cloudwhale.control.night_hours import at_once, hours_on, nights_from
-from cloudwhale.model.night import Window
+from cloudwhale.model.night import Night, Window
+from cloudwhale.planning.night_hours import at_once, hours_on, next_after, nights_from
 
 BERLIN = ZoneInfo("Europe/Berlin")
 HOUR = 3600.0
@@ -70,3 +70,45 @@ def test_at_once_it_opens_now_and_closes_when_the_window_does_next() -> None:
     assert (found.opens_at, found.closes_at) == (utc("2026-12-01T12:00"), utc("2026-12-02T07:00"))
     within = at_once(window("22:00", "08:00"), BERLIN, utc("2026-12-01T23:00"))
     assert within.opens_at == utc("2026-12-01T21:00"), "it is open already"
+
+
+def night(opens: str, closes: str, **of: object) -> Night:
+    base = {"name": "lab", "date": opens[:10], "zone": "Europe/Berlin"}
+    hours = {"opens_at": utc(opens), "closes_at": utc(closes)}
+    return Night.model_validate({**base, **hours, **of})
+
+
+@pytest.mark.parametrize(
+    ("days", "opens"),
+    [
+        ((), "2026-12-05T21:00"),
+        (("mon", "fri"), "2026-12-07T21:00"),
+        (("fri",), "2026-12-11T21:00"),
+    ],
+)
+def test_the_night_that_follows_is_on_a_day_of_its_file(days: tuple[str, ...], opens: str) -> None:
+    friday = night("2026-12-04T21:00", "2026-12-05T07:00", days=days)
+    found = next_after(friday)
+    assert found is not None and found.opens_at == utc(opens)
+
+
+def test_the_night_that_follows_is_of_the_window_also_where_the_clock_was_changed() -> None:
+    """Saturday's opens at 02:30; on 29 March that is jumped over, and the day after it is not."""
+    jumped = night("2026-03-29T01:00", "2026-03-29T06:00", opens_min=150, closes_min=480)
+    found = next_after(jumped)
+    assert found is not None and found.opens_at == utc("2026-03-30T00:30")
+    before = night("2026-03-28T01:30", "2026-03-28T07:00", opens_min=150, closes_min=480)
+    jump = next_after(before)
+    assert jump is not None and jump.opens_at == utc("2026-03-29T01:00")
+    assert jump.closes_at == utc("2026-03-29T06:00")
+
+
+def test_after_one_that_was_opened_at_once_the_next_opens_as_its_file_says() -> None:
+    at_noon = night("2026-12-01T11:00", "2026-12-02T07:00", opens_min=1320, closes_min=480)
+    found = next_after(at_noon)
+    assert found is not None and found.opens_at == utc("2026-12-02T21:00")
+
+
+def test_where_the_clock_jumps_over_a_window_the_night_that_follows_is_a_day_later() -> None:
+    found = next_after(night("2026-03-28T01:15", "2026-03-28T01:45", opens_min=135, closes_min=165))
+    assert found is not None and found.date == "2026-03-30"

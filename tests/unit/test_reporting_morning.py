@@ -87,6 +87,12 @@ def test_the_next_night_opens_at_the_same_time_of_day_with_what_was_carried_over
     assert "2026-12-01 at 22:00" in text_of(told)
 
 
+def test_the_next_night_is_on_a_day_on_which_the_file_opens() -> None:
+    told = morning(RUN.but(night=NIGHT.but(days=("mon", "thu"))), [], OPENS + 10 * HOUR)
+    assert told.tonight is not None
+    assert told.tonight.opens_at == "2026-12-03T22:00:00+01:00"
+
+
 @pytest.mark.parametrize(
     ("opens_at", "later"),
     [

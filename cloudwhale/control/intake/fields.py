@@ -19,6 +19,8 @@ class Reading:
     folder: Path
     """Of the job file; absolute."""
     now: Instant
+    counts_from: Instant | None = None
+    """From when lengths of time count; None: from now."""
     notes: list[str] = field(default_factory=list[str])
     """Sentences for the user: what was assumed."""
     workdirs: dict[str, str] = field(default_factory=dict[str, str])

@@ -80,10 +80,19 @@ class _Whole:
     window: Window | None = None
 
 
-def read_jobs(path: Path, *, now: Instant, overrides: Overrides | None = None) -> JobFile:
-    """Return what a job file says; raise SpecError for the first thing that is wrong in it."""
+def read_jobs(
+    path: Path,
+    *,
+    now: Instant,
+    overrides: Overrides | None = None,
+    counts_from: Instant | None = None,
+) -> JobFile:
+    """Return what a job file says; raise SpecError for the first thing that is wrong in it.
+
+    `counts_from`: from when a length of time counts that is a deadline; None: from now.
+    """
     overrides = overrides or Overrides()
-    reading = Reading(path.absolute().parent, now)
+    reading = Reading(path.absolute().parent, now, counts_from)
     try:
         body = body_of(path)
         text = text_of(body)

@@ -19,11 +19,13 @@ _WINDOW = re.compile(r"([01]\d|2[0-3]):([0-5]\d)\s*\.\.\s*([01]\d|2[0-3]):([0-5]
 def deadline(node: Node, reading: Reading) -> Instant:
     """Return a moment that has not passed; one without an offset is in this host's zone.
 
-    A length of time, `5h`, counts from now: from when its job is submitted.
+    A length of time, `5h`, counts from when its job is submitted; in a night, from its opening.
     """
     if isinstance(node, Scalar) and _LENGTH.fullmatch(node.text):
-        return reading.now + one(some_time)(node, reading)
-    at, assumed = one(moment)(node, reading)
+        begins = reading.now if reading.counts_from is None else reading.counts_from
+        at, assumed = begins + one(some_time)(node, reading), ""
+    else:
+        at, assumed = one(moment)(node, reading)
     if at <= reading.now:
         raise Unfit("the deadline has passed", "Write a later one.", node, DeadlineImpossible)
     if assumed and assumed not in reading.notes:

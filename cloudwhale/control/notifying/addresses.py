@@ -16,9 +16,20 @@ def url_fault(url: str) -> str:
         return "the address is none of the web"
     if parts.username is not None or parts.password is not None:
         return "the address holds a name or a password, which would be shown"
+    if _is_nobody_s(host):
+        return "nobody is told at such an address (link-local, multicast or unspecified)"
     if parts.scheme == "http" and not is_loopback(host):
         return "over http, anybody on the way could read and change what is sent; use https"
     return ""
+
+
+def _is_nobody_s(host: str) -> bool:
+    """Say whether an address can be no receiver's: 169.254.169.254 tells machines secrets."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return address.is_link_local or address.is_multicast or address.is_unspecified
 
 
 def is_loopback(host: str) -> bool:

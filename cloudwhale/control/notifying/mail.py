@@ -1,7 +1,6 @@
 """Sends a message as mail."""
 
 import smtplib
-import ssl
 from contextlib import closing
 from datetime import UTC, datetime
 from email.message import EmailMessage
@@ -9,6 +8,7 @@ from email.utils import format_datetime
 
 from cloudwhale.control.notifying.limits import cut_after
 from cloudwhale.control.notifying.message import Answer, Message
+from cloudwhale.control.notifying.reaching import trusting, why
 from cloudwhale.control.notifying.targets import Target
 from cloudwhale.model.units import Seconds
 
@@ -35,11 +35,10 @@ def sent(message: Message, target: Target, limit_s: Seconds) -> Answer:
     except smtplib.SMTPResponseException as error:
         return Answer("again", f"{where} answers {error.smtp_code}")
     except smtplib.SMTPNotSupportedError:
-        return Answer("again", f"{where} does not offer what tls and user ask for")
+        wants = f"tls = {target.tls!r}{' with a user' if password else ''}"
+        return Answer("again", f"{where} does not offer what {wants} asks for")
     except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", "") or type(error).__name__
-        why = "nothing in time" if isinstance(error, TimeoutError) else why
-        return Answer("again", f"{where} does not answer: {why}")
+        return Answer("again", f"{where} does not answer: {why(error)}")
     return Answer("told", f"{where} has taken it")
 
 
@@ -81,8 +80,7 @@ def _connection(target: Target, limit_s: Seconds) -> _Plain | _Secure:
     """Return a connection that is not open yet."""
     # Its own name would be asked of the resolver, which may take long.
     if target.tls == "implicit":
-        context = ssl.create_default_context()
-        return _Secure(local_hostname=HELLO, timeout=limit_s, context=context)
+        return _Secure(local_hostname=HELLO, timeout=limit_s, context=trusting(target))
     return _Plain(local_hostname=HELLO, timeout=limit_s)
 
 
@@ -92,7 +90,7 @@ def _post(target: Target, password: str, mail: EmailMessage, limit_s: Seconds) -
     with cut_after(limit_s, lambda: server.sock), closing(server):
         server.begin(target.host, target.port)
         if target.tls == "starttls":
-            server.starttls(context=ssl.create_default_context())
+            server.starttls(context=trusting(target))
         if password:
             server.login(target.user, password)
         server.send_message(mail)

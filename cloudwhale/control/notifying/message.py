@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -38,8 +39,9 @@ class Message:
 
     def slack(self) -> bytes:
         """Return the message as Slack and those who are compatible with it take it."""
-        whole = f"*{_escaped(self.title)}*\n{_escaped(self.text)}".strip()
-        return json.dumps({"text": whole[:SLACK_MOST]}, ensure_ascii=False).encode()
+        whole = f"*{_escaped(self.title)}*\n{_escaped(self.text)}".strip()[:SLACK_MOST]
+        whole = re.sub(r"&[a-z]*$", "", whole)  # an escape that was cut in the middle
+        return json.dumps({"text": whole}, ensure_ascii=False).encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,5 +96,7 @@ def _key(*parts: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    # Slack reads these three as its own; no others are to be escaped.
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    # Slack reads these three as its own (<!channel> calls everybody); no others are to be escaped.
+    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    # Others call everybody by a bare @all or @everyone; a space of no width makes it none.
+    return text.replace("@", "@\u200b")

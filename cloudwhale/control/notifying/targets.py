@@ -22,9 +22,13 @@ _ENV = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ADDRESS = re.compile(r"[^@\s<>,;]+@[^@\s<>,;]+")
 _COMMON = frozenset({"on"})
 _KEYS: Mapping[Way, frozenset[str]] = {
-    "webhook": frozenset({"webhook", "webhook_env", "webhook_file", "secret_env", "secret_file"}),
-    "slack": frozenset({"slack", "slack_env", "slack_file"}),
-    "smtp": frozenset({"smtp", "tls", "user", "password_env", "password_file", "from", "to"}),
+    "webhook": frozenset(
+        {"webhook", "webhook_env", "webhook_file", "secret_env", "secret_file", "ca_file"}
+    ),
+    "slack": frozenset({"slack", "slack_env", "slack_file", "ca_file"}),
+    "smtp": frozenset(
+        {"smtp", "tls", "user", "password_env", "password_file", "from", "to", "ca_file"}
+    ),
     "command": frozenset({"command"}),
 }
 _TLS = ("starttls", "implicit", "none")
@@ -77,6 +81,8 @@ class Target:
     sender: str = ""
     to: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
+    ca_file: str = ""
+    """Certificates (PEM) of those who may have signed the server's, beside those of this host."""
 
     def address(self) -> str:
         """Return the URL; raise SettingsError when it cannot be read, or is none to send to."""
@@ -117,11 +123,14 @@ def _target(name: str, table: object) -> Target:
         case "webhook":
             url, url_from = reading.url("webhook")
             return Target(
-                name, way, on, url=url, url_from=url_from, secret=reading.secret("secret")
-            )
+                name, way, on, url=url, url_from=url_from, secret=reading.secret("secret"),
+                ca_file=reading.file("ca_file"),
+            )  # fmt: skip
         case "slack":
             url, url_from = reading.url("slack")
-            return Target(name, way, on, url=url, url_from=url_from)
+            return Target(
+                name, way, on, url=url, url_from=url_from, ca_file=reading.file("ca_file")
+            )
         case "smtp":
             return _mail(reading, name, on)
         case "command":
@@ -141,7 +150,7 @@ def _mail(reading: "_Table", name: str, on: frozenset[str]) -> Target:
     sender, to = reading.addresses("from")[:1], reading.addresses("to")
     return Target(
         name, "smtp", on, secret=password, host=host, port=port, tls=tls, user=user,
-        sender=sender[0], to=to,
+        sender=sender[0], to=to, ca_file=reading.file("ca_file"),
     )  # fmt: skip
 
 
@@ -193,6 +202,11 @@ class _Table:
         if not isinstance(value, str) or not value.isprintable() or (default is None and not value):
             raise self.wrong(key, "a text")
         return value
+
+    def file(self, key: str) -> str:
+        """Return the name of a file; empty when there is to be none."""
+        named = self.word(key, "")
+        return str(Path(named).expanduser()) if named else ""
 
     def secret(self, key: str) -> Secret:
         """Return where a secret lies; the value does not stand in the settings."""

@@ -10,7 +10,6 @@ import binascii
 import hashlib
 import hmac
 import http.client
-import ssl
 import urllib.request
 from collections.abc import Mapping
 from contextlib import closing
@@ -20,6 +19,7 @@ from urllib.parse import SplitResult, urlsplit
 from cloudwhale.control.notifying.addresses import is_loopback
 from cloudwhale.control.notifying.limits import cut_after
 from cloudwhale.control.notifying.message import Answer, Message
+from cloudwhale.control.notifying.reaching import trusting, why
 from cloudwhale.control.notifying.targets import Target
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.spi.errors import SettingsError
@@ -44,9 +44,11 @@ def sent(message: Message, target: Target, now: Instant, limit_s: Seconds) -> An
         body = message.body()
         headers = signed(message.id, int(now), body, _secret(target))
     try:
-        status, reason, later = _posted(urlsplit(url), body, headers, limit_s)
+        status, reason, later = _posted(
+            _connection(target, urlsplit(url), limit_s), urlsplit(url), body, headers, limit_s
+        )
     except (OSError, http.client.HTTPException, ValueError) as error:
-        return Answer("again", f"{_shown(url)} does not answer: {_why(error)}")
+        return Answer("again", f"{_shown(url)} does not answer: {why(error)}")
     return _judged(status, f"{_shown(url)} answers {status} {reason}".strip(), later, now)
 
 
@@ -77,12 +79,15 @@ def _secret(target: Target) -> str:
 
 
 def _posted(
-    parts: SplitResult, body: bytes, headers: Mapping[str, str], limit_s: Seconds
+    made: http.client.HTTPConnection,
+    parts: SplitResult,
+    body: bytes,
+    headers: Mapping[str, str],
+    limit_s: Seconds,
 ) -> tuple[int, str, str]:
     """Return the status, what stands behind it, and how long to wait, if that is said."""
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     whole = {"Content-Type": "application/json", "User-Agent": AGENT, **headers}
-    made = _connection(parts, limit_s)
     with closing(made) as connection, cut_after(limit_s, lambda: made.sock):
         connection.request("POST", path, body, whole)
         answer = connection.getresponse()
@@ -90,7 +95,7 @@ def _posted(
         return answer.status, words, answer.getheader("Retry-After") or ""
 
 
-def _connection(parts: SplitResult, limit_s: Seconds) -> http.client.HTTPConnection:
+def _connection(target: Target, parts: SplitResult, limit_s: Seconds) -> http.client.HTTPConnection:
     """Return a connection that is not open yet, by way of the environment's proxy if there is."""
     host, is_secure = parts.hostname or "", parts.scheme == "https"
     port = parts.port or (443 if is_secure else 80)
@@ -101,7 +106,7 @@ def _connection(parts: SplitResult, limit_s: Seconds) -> http.client.HTTPConnect
     near = (by.hostname or host, (by.port or 3128) if by.hostname else port)
     if not is_secure:  # of this host only, and so without a proxy
         return http.client.HTTPConnection(host, port, timeout=limit_s)
-    made = http.client.HTTPSConnection(*near, timeout=limit_s, context=ssl.create_default_context())
+    made = http.client.HTTPSConnection(*near, timeout=limit_s, context=trusting(target))
     if by.hostname:
         made.set_tunnel(host, port)
     return made
@@ -132,13 +137,3 @@ def _left_alone_s(later: str, now: Instant) -> Seconds | None:
 def _shown(url: str) -> str:
     """Return whom an address is of; the rest of it may be a secret."""
     return urlsplit(url).hostname or "it"
-
-
-def _why(error: Exception) -> str:
-    if isinstance(error, TimeoutError):
-        return "nothing in time"
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate is not good: {error.verify_message}"
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    return type(error).__name__

@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, lite
 
 from cloudwhale.control.store import tables as t
 from cloudwhale.model.cost import CostLine, CostSum, Dimension, Items, Purposes
-from cloudwhale.model.units import MicroUsd
+from cloudwhale.model.units import NOTHING, MicroUsd
 from cloudwhale.planning.cost_sums import FILTERS, ITEMS, PURPOSES, milliseconds, zone_named
 from cloudwhale.spi.store import CostQuery
 
@@ -50,18 +50,38 @@ def row_of(seq: int, line: CostLine) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _line_of(row: Mapping[str, Any]) -> CostLine:
-    return CostLine.model_construct(
-        run=row["payer"], spent=row["amount"], gpu_s=row["gpu_ms"] / 1000.0,
-        items=Items.model_construct(**{name: row[name] for name in ITEMS}),
-        purposes=Purposes.model_construct(**{name: row[name] for name in PURPOSES}),
-        is_running=False, **{name: row[name] for name in _AS_THEY_ARE},
-    )  # fmt: skip
-
-
 _AS_THEY_ARE = (
     "rental", "user", "project", "job", "family", "provider", "market", "region", "zone", "type",
     "gpu", "began_at", "ended_at", "on_demand",
+)  # fmt: skip
+_OF_LINES = (*_AS_THEY_ARE, "payer", "amount", "gpu_ms", "seq")
+_READ = [t.charges.c[name] for name in (*_OF_LINES, *ITEMS, *PURPOSES)]
+"""In this order lines are read."""
+
+
+def _line_of(row: Sequence[Any]) -> CostLine:
+    """Return the line of a row.
+
+    A copy of another line, as that takes a third of the time: ledgers have hundreds of thousands.
+    """
+    named, parts = len(_AS_THEY_ARE), len(_OF_LINES)
+    run, spent, gpu_ms, _ = row[named:parts]
+    items = dict(zip(ITEMS, row[parts : parts + len(ITEMS)], strict=True))
+    purposes = dict(zip(PURPOSES, row[parts + len(ITEMS) :], strict=True))
+    return _LINE.model_copy(
+        update={
+            **dict(zip(_AS_THEY_ARE, row, strict=False)),
+            "run": run, "spent": spent, "gpu_s": gpu_ms / 1000.0,
+            "items": _LINE.items.model_copy(update=items),
+            "purposes": _LINE.purposes.model_copy(update=purposes),
+        }
+    )  # fmt: skip
+
+
+_LINE = CostLine(
+    rental="", run="", user="", project="", job=None, family="", provider="", market="", region="",
+    zone="", type="", gpu="", began_at=0.0, ended_at=0.0, spent=NOTHING, items=Items(),
+    purposes=Purposes(), on_demand=None, gpu_s=0.0,
 )  # fmt: skip
 
 
@@ -178,20 +198,16 @@ def some_lines(
 
     `seen`: the number of the newest charge that there was when this began.
     """
-    wanted = _asked(select(*t.charges.c), query).where(_C.seq <= seen)
+    wanted = _asked(select(*_READ), query).where(_C.seq <= seen)
     if after is not None:
         began_at, seq = after
         later = and_(_C.began_at == began_at, _C.seq > seq)
         wanted = wanted.where(_C.began_at >= began_at, or_(_C.began_at > began_at, later))
-    rows = (
-        connection.execute(wanted.order_by(_C.began_at, _C.seq).limit(LINES_AT_ONCE))
-        .mappings()
-        .all()
-    )
-    lines = [_line_of(dict(row)) for row in rows]
+    rows = connection.execute(wanted.order_by(_C.began_at, _C.seq).limit(LINES_AT_ONCE)).all()
+    lines = [_line_of(tuple(row)) for row in rows]
     if len(rows) < LINES_AT_ONCE:
         return lines, None
-    return lines, (rows[-1]["began_at"], rows[-1]["seq"])
+    return lines, (rows[-1].began_at, rows[-1].seq)
 
 
 def all_lines(

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-from cloudwhale.model.night import DAYS, Window
+from cloudwhale.model.night import DAYS, Night, Window
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.model.value import Value
 
@@ -90,3 +90,24 @@ def at_once(window: Window, zone: ZoneInfo, now: Instant) -> Hours:
         opens_at=now,
         closes_at=next(at for at in closes if at > now),
     )
+
+
+def next_after(night: Night) -> Hours | None:
+    """Return the night of the same file that follows, by its days and the calendar of its zone.
+
+    None: of those looked at none is left, the clock jumps over them.
+    """
+    zone = ZoneInfo(night.zone)
+    opens, closes = (_minutes(at, zone) for at in (night.opens_at, night.closes_at))
+    window = Window(
+        opens_min=opens if night.opens_min is None else night.opens_min,
+        closes_min=closes if night.closes_min is None else night.closes_min,
+        days=night.days,
+    )
+    found = nights_from(window, zone, night.closes_at)
+    return next((one for one in found if one.lasts_s > 0), None)
+
+
+def _minutes(at: Instant, zone: ZoneInfo) -> int:
+    there = datetime.fromtimestamp(at, UTC).astimezone(zone)
+    return 60 * there.hour + there.minute
