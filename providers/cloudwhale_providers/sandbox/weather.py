@@ -97,12 +97,13 @@ def _speed(script: Script, spot: Spot) -> Script:
 def _begins(script: Script, spot: Spot) -> Script:
     clock, _, zone = spot.text.partition(" ")
     found, name = TIME_OF_DAY.fullmatch(clock), zone.strip()
-    try:
-        name = ZoneInfo(name).key if name else ""
-    except (KeyError, ValueError, OSError):
-        found = None
     if found is None:
         raise spot.wrong("is no time of day", "Write one, 21:55 or 21:55 Europe/Berlin.")
+    try:
+        name = ZoneInfo(name).key if name else ""
+    except (KeyError, ValueError, OSError) as error:
+        remedy = "Write the zone's IANA name, like 21:55 Europe/Berlin, or leave it out."
+        raise spot.wrong("is in no time zone that is known here", remedy) from error
     return replace(script, begins=TimeOfDay(60 * int(found[1]) + int(found[2]), name))
 
 
