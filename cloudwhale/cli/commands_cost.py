@@ -81,7 +81,12 @@ Running = Annotated[
 ]
 Project = Annotated[
     str | None,
-    typer.Option("--project", help="Of this project alone.", autocompletion=project_words),
+    typer.Option(
+        "--project",
+        metavar="PROJECT",
+        help="Of this project alone.",
+        autocompletion=project_words,
+    ),
 ]
 Wasted = Annotated[bool, typer.Option("--wasted", help="Show what was wasted by its causes, too.")]
 AsCsv = Annotated[bool, typer.Option("--csv", help="Print the sums as CSV.")]
@@ -113,10 +118,11 @@ def cost(
 ) -> None:
     """Show what was spent on rented machines, saved and wasted.
 
-    A machine counts whole in the day and month in which its bill began. Saved is what the same
-    parts of the same times would have cost more on demand. Wasted is what was spent on nothing that
-    lasted: while machines booted (boot), while nobody held a place on them (idle), on work that was
-    done again (lost), on attempts that failed (failed), on more GPU than was used (over).
+    Amounts are US dollars. A machine counts whole in the day and month in which its bill began.
+    Saved is what the same parts of the same times would have cost more on demand. Wasted is what
+    was spent on nothing that lasted: while machines booted (boot), while nobody held a place on
+    them (idle), on work that was done again (lost), on attempts that failed (failed), on more GPU
+    than was used (over).
 
     Periods: today, yesterday, this or last week, month, quarter or year; 7d is today and six days
     before, 24h the last hours; A..B holds both its ends.

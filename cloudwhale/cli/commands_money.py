@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from cloudwhale.cli.completing import project_words
+from cloudwhale.cli.completing import payer_words, project_words
 from cloudwhale.cli.words import AsJson, examples
 
 # A command's parameters are its options, so they are as many as it has.
@@ -44,7 +44,7 @@ Whose = Annotated[
     typer.Argument(
         metavar="[PROJECT|RUN]",
         help="A project, or the id of a run.",
-        autocompletion=project_words,
+        autocompletion=payer_words,
         show_default=False,
     ),
 ]
@@ -63,7 +63,10 @@ EveryOne = Annotated[
 
 @budget.callback()
 def show_budgets(context: typer.Context, as_json: AsJson = False) -> None:
-    """Show what may be spent, is spent and is left; bound a project."""
+    """Show what may be spent, is spent and is left; bound a project.
+
+    Amounts are US dollars; months begin in UTC.
+    """
     if context.invoked_subcommand is None:
         from cloudwhale.cli.budgeting import listed as do
 
@@ -155,7 +158,7 @@ def history(
         typer.Argument(
             metavar="[PROJECT|RUN]",
             help="One of them; else all projects.",
-            autocompletion=project_words,
+            autocompletion=payer_words,
             show_default=False,
         ),
     ] = None,
@@ -196,7 +199,9 @@ def forecast(
 def suggest(
     project: Annotated[
         str | None,
-        typer.Option("--project", metavar="PROJECT", help="Of one.", autocompletion=project_words),
+        typer.Option(
+            "--project", metavar="PROJECT", help="Of one project.", autocompletion=project_words
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

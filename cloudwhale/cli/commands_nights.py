@@ -51,7 +51,8 @@ def add_to(app: typer.Typer) -> None:
     app.command(
         epilog=examples(
             "cloudwhale night examples/night.yaml --sandbox --budget 8 -y",
-            "cloudwhale night lab.yaml --budget 40",
+            "cloudwhale night lab.yaml --budget 40         at most 40 US dollars",
+            "cloudwhale night lab.yaml --now -y            open at once, close in the morning",
             "cloudwhale night --list",
         )
     )(night)

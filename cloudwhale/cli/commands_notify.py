@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from cloudwhale.cli.completing import target_words
 from cloudwhale.cli.words import AsJson, examples
 
 notify = typer.Typer(
@@ -22,7 +23,11 @@ Number = Annotated[int, typer.Option("--last", "-n", min=1, help="So many of the
 
 @notify.callback()
 def show_targets(context: typer.Context, as_json: AsJson = False) -> None:
-    """Show whom the settings tell, and of what; try it."""
+    """Show whom the settings tell, and of what; try it.
+
+    Targets are tables [notify.NAME] of cloudwhale.toml: a webhook, Slack, mail or a command;
+    docs/notify.md has their keys, and what there is to be told of. A job's own `notify` adds one.
+    """
     if context.invoked_subcommand is None:
         from cloudwhale.cli.notifying import targets as do
 
@@ -46,7 +51,13 @@ def list_notices(last: Number = 20, as_json: AsJson = False) -> None:
 @notify.command(epilog=examples("cloudwhale notify test", "cloudwhale notify test ops"))
 def test(
     target: Annotated[
-        str, typer.Argument(metavar="[TARGET]", help="The NAME of a table [notify.NAME].")
+        str,
+        typer.Argument(
+            metavar="[TARGET]",
+            help="The NAME of a table [notify.NAME]; left out: all.",
+            autocompletion=target_words,
+            show_default=False,
+        ),
     ] = "",
     as_json: AsJson = False,
 ) -> None:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from cloudwhale.cli.completing import run_words
+from cloudwhale.cli.completing import night_words, run_words
 from cloudwhale.cli.words import AsJson, examples
 
 
@@ -45,7 +45,9 @@ def morning(
     night: Annotated[
         str | None,
         typer.Argument(
-            metavar="NIGHT", help="A night's name, its date or its run; left out: the newest."
+            metavar="NIGHT",
+            help="A night's name, its date or its run; left out: the newest.",
+            autocompletion=night_words,
         ),
     ] = None,
     html: Annotated[bool, typer.Option("--html", help="As a page of one file.")] = False,
@@ -69,7 +71,8 @@ def add_to(app: typer.Typer) -> None:
     app.command(
         epilog=examples(
             "cloudwhale receipt",
-            "cloudwhale receipt run-k3x9 --what-if",
+            "cloudwhale receipt train                 one job: its part of each machine",
+            "cloudwhale receipt run-k3x9 --what-if    dearer on demand, or alone, or all at home?",
             "cloudwhale receipt train --json | jq .parts",
         )
     )(receipt)

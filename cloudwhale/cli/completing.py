@@ -29,6 +29,42 @@ def project_words(incomplete: str) -> list[tuple[str, str]]:
     return _from_jobs(incomplete, lambda job: [(job.spec.project, "project")])
 
 
+def payer_words(incomplete: str) -> list[tuple[str, str]]:
+    """Return projects and runs that begin so: who may have a budget."""
+    return _from_jobs(incomplete, lambda job: [(job.spec.project, "project"), (job.run, "run")])
+
+
+def night_words(incomplete: str) -> list[tuple[str, str]]:
+    """Return nights that begin so, by date, name and run, the newest first."""
+    from cloudwhale.cli.looking import store_here
+    from cloudwhale.spi.errors import CloudwhaleError
+
+    found: dict[str, str] = {}
+    try:
+        with store_here() as store:
+            for run in store.nights():
+                if run.night is not None:
+                    words = (run.night.date, run.night.name, run.id)
+                    told = f"night {run.night.name} of {run.night.date}"
+                    found |= {one: told for one in words if one not in found}
+    except CloudwhaleError:
+        return []
+    return [(word, says) for word, says in found.items() if word.startswith(incomplete)]
+
+
+def target_words(incomplete: str) -> list[tuple[str, str]]:
+    """Return whom the settings tell, those that begin so."""
+    from cloudwhale.cli.looking import settings_here
+    from cloudwhale.control.notifying.targets import targets
+    from cloudwhale.spi.errors import CloudwhaleError
+
+    try:
+        found = targets(settings_here().notify)
+    except CloudwhaleError:
+        return []
+    return [(name, one.way) for name, one in found.items() if name.startswith(incomplete)]
+
+
 def node_words(incomplete: str) -> list[tuple[str, str]]:
     """Return nodes that begin so, each with its state."""
     from cloudwhale.cli.looking import store_here

@@ -9,7 +9,7 @@ from cloudwhale.cli.wishes import RunOptions
 
 COMMANDS = (
     "run submit plan attach cancel pause resume ps logs explain replay nodes simulate offers "
-    "rehearse doctor version controller"
+    "rehearse doctor version receipt morning cost budget suggest night notify controller"
 ).split()
 APP = whole_app()
 
