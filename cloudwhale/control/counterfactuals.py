@@ -70,7 +70,10 @@ class _Sum:
 
     def told(self, course: Course) -> Otherwise:
         """Return what it comes to."""
-        other, bound = _total(self.other), _total(self.bound)
+        other = _total(self.other)
+        # A plan for the jobs of several rounds at once may put them together, and be below the sum
+        # of what each round's plans cannot be below.
+        bound = _total(self.bound) if len(self.rounds) == 1 else None
         is_bound = other is not None and bound is not None and 0 < other
         return Otherwise(
             course=course,

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import date
+from datetime import date, datetime
 
 from cloudwhale.control import desk as desks
 from cloudwhale.control.supply import Supply
@@ -37,7 +37,7 @@ def outlooks(
     found: dict[str, Outlook] = {}
     for name in names:
         has = taken(world, name, month, stock, durations)
-        habit = habit_of(spent.get(name, {}), day_of(now), _since(accounts, name, month, now))
+        habit = habit_of(spent.get(name, {}), day_of(now), _since(accounts, name, now))
         account = account_in(world, account_name(name, month))
         found[name] = outlook(month, now, has, habit, _bound(account))
     return found
@@ -54,10 +54,10 @@ def _names(world: World, accounts: Sequence[Account]) -> Sequence[str]:
 def _by_day(
     store: Store, now: Instant, project: str | None
 ) -> Mapping[str, Mapping[date, MicroUsd]]:
-    since = now - now % DAY_S - HABIT_DAYS * DAY_S
     asked = CostQuery(
-        by=("project", "day"), since=since, zone="UTC", project=project, counts_jobs=False
-    )
+        by=("project", "day"), since=_month_begins(now - HABIT_DAYS * DAY_S), zone="UTC",
+        project=project, counts_jobs=False,
+    )  # fmt: skip
     found: dict[str, dict[date, MicroUsd]] = {}
     for one in store.costs(asked):
         name, day = one.key
@@ -65,20 +65,20 @@ def _by_day(
     return found
 
 
-def _since(accounts: Sequence[Account], project: str, month: str, now: Instant) -> date | None:
-    """Return a day from which on a project is known to have spent, or not; None: none before."""
-    earlier = (project_and_month(account.payer) for account in accounts if account.spent)
-    months = [of[1] for of in earlier if of is not None and of[0] == project and of[1] < month]
-    if not months:
-        return None
-    first = date.fromisoformat(f"{min(months)}-01")
-    # It was used before: nothing in the last weeks is nothing, not a gap in what is known.
-    return first if first < day_of(now) and min(months) < _month_before(month) else None
+def _since(accounts: Sequence[Account], project: str, now: Instant) -> date | None:
+    """Return a day before those that were asked for on which a project was in use; None: none was.
+
+    Then a day of the last weeks without spending is one on which nothing was spent, not a gap.
+    """
+    whose = (project_and_month(account.payer) for account in accounts if account.spent)
+    asked_from = month_of(now - HABIT_DAYS * DAY_S)
+    months = [of[1] for of in whose if of is not None and of[0] == project and of[1] < asked_from]
+    return date.fromisoformat(f"{min(months)}-01") if months else None
 
 
-def _month_before(month: str) -> str:
-    year, number = int(month[:4]), int(month[5:])
-    return f"{year - 1}-12" if number == 1 else f"{year}-{number - 1:02d}"
+def _month_begins(at: Instant) -> Instant:
+    """Return the beginning of the month of a time: accounts tell of whole months before."""
+    return datetime.fromisoformat(f"{month_of(at)}-01T00:00:00+00:00").timestamp()
 
 
 def _bound(account: Account) -> Bound | None:

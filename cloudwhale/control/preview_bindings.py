@@ -12,9 +12,13 @@ from cloudwhale.control.preview_places import Places
 from cloudwhale.control.previewed import Binding
 from cloudwhale.model.job import Job, JobSpec, Span
 from cloudwhale.model.units import MicroUsd
+from cloudwhale.planning.nights import night_of
 from cloudwhale.planning.releases import Start, run_s
 from cloudwhale.planning.stock import Stock
-from cloudwhale.reporting.figures import cents, hour
+from cloudwhale.reporting.figures import cents, hour, span
+
+ALL_BUT = 0.99
+"""What is planned for a part of a job is shorter than this part of all of it."""
 
 WORTH_TELLING = 0.05
 """A constraint is named when without it the job would cost less by so large a part."""
@@ -29,9 +33,24 @@ class Bindings:
 
     def of(self, job: Job, seat: Seated) -> Binding | None:
         """Return what keeps a job that is rented for from costing less; None: nobody knows."""
+        part = self._part(job, seat)
+        if part is not None:
+            return part
         if self._places.homes(job):
             return self._time(job)
         return self._money(job, seat) or self._largest(job) or self.not_here(job)
+
+    def _part(self, job: Job, seat: Seated) -> Binding | None:
+        """Say how much of a job its night does; None: all of it, or it is of no night."""
+        night, stock = night_of(self._places.trial.world, job.run), self._places.stock
+        if night is None or stock is None:
+            return None
+        whole_s = float(stock.runs_s(job)[stock.position[seat.offer.id]])
+        does_s = seat.fields["ends_at"] - seat.fields["starts_at"]
+        if does_s >= ALL_BUT * whole_s:
+            return None
+        says = f"does {span(does_s)} of {span(whole_s)}, the next night of {night.name} goes on"
+        return Binding(code="night", says=says)
 
     def _money(self, job: Job, seat: Seated) -> Binding | None:
         """Say whether a budget keeps out the cheapest machine for a job that has one alone."""

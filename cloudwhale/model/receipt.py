@@ -32,7 +32,8 @@ class Otherwise(Value):
     other_usd: Decimal | None
     """The same of the other plans; None: some jobs would have got nothing, or nobody knows."""
     bound_usd: Decimal | None = None
-    """No plan in that course is cheaper; None: nobody has worked it out."""
+    """No plan in that course is cheaper; None: nobody has worked it out, as where the jobs were of
+    several rounds, which are planned for one by one."""
     gap: float | None = None
     """How far the other plans may be above that, as a share of their cost."""
     then_s: float | None = None

@@ -1,6 +1,6 @@
 """What the machines and the queue of a project are expected to cost, as the planner expects it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from cloudwhale.model.job import Job, JobState
@@ -8,7 +8,7 @@ from cloudwhale.model.node import Node
 from cloudwhale.model.rental import Rental, RentalState
 from cloudwhale.model.units import NOTHING, Instant, MicroUsd
 from cloudwhale.model.world import World
-from cloudwhale.planning import ledger, projects
+from cloudwhale.planning import costing, ledger, projects
 from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.fit import could_ever_fit
 from cloudwhale.planning.inventory import Free, free_capacity
@@ -28,7 +28,8 @@ def taken(
     """Return what a project's account of a month holds, and what it is still expected to.
 
     Each job that waits is counted with the cheapest machine that suits it, alone, boot included:
-    sharing makes it cheaper. `stock`: what can be rented; None: nothing can.
+    sharing makes it cheaper. Those of a run together with no more than the run may still set aside.
+    `stock`: what can be rented; None: nothing can.
     """
     name = account_name(project, month)
     account = account_in(world, name)
@@ -67,18 +68,10 @@ def _is_of(rental: Rental, project: str, account: str) -> bool:
 
 def _by(rental: Rental, at: Instant) -> MicroUsd:
     """Return what a machine costs by a time, with all that was brought there so far."""
-    offer, since = rental.taken, rental.requested_at
-    if rental.state is RentalState.RETURNED or offer is None or since is None:
+    if rental.state is RentalState.RETURNED:
         return rental.spent
-    price = rental.price_usd_h if rental.price_usd_h is not None else offer.price_usd_h
-    if price is None:
-        return rental.reserved  # the most that it can cost is all that is known
     until = at if rental.ended_at is None else rental.ended_at
-    cost = ledger.accrued(
-        MicroUsd(price + offer.extras_usd_h), until - since,
-        step_s=offer.billing_step_s, least_s=offer.billing_least_s,
-    )  # fmt: skip
-    return MicroUsd(cost + sum(one.cost for one in rental.egress))
+    return MicroUsd(costing.billed(rental, until) + sum(one.cost for one in rental.egress))
 
 
 def _in_all(rental: Rental, world: World, durations: Durations) -> MicroUsd:
@@ -104,6 +97,7 @@ class _Waiting:
     at_home: int
     unpriced: int
     costs: tuple[MicroUsd, ...]
+    """By run."""
 
 
 def _queue(world: World, project: str, stock: Stock | None) -> _Waiting:
@@ -115,14 +109,28 @@ def _queue(world: World, project: str, stock: Stock | None) -> _Waiting:
     ]
     homes = _Homes(node for node in world.nodes.values() if node.owned)
     away = [job for job in jobs if job.spec.market != "local" and not homes.fit(job)]
-    costs = [] if stock is None else _cheapest(away, stock)
-    return _Waiting(len(jobs), len(jobs) - len(away), len(away) - len(costs), tuple(costs))
+    costs = {} if stock is None else _cheapest(away, stock)
+    return _Waiting(
+        len(jobs), len(jobs) - len(away), len(away) - len(costs),
+        tuple(_of_runs(world, [(job, costs[job.id]) for job in away if job.id in costs])),
+    )  # fmt: skip
 
 
-def _cheapest(jobs: list[Job], stock: Stock) -> list[MicroUsd]:
+def _cheapest(jobs: list[Job], stock: Stock) -> Mapping[str, MicroUsd]:
     stock.look_at(jobs)
-    options = (next(stock.options(job), None) for job in jobs)
-    return [option.cost for option in options if option is not None]
+    options = ((job.id, next(stock.options(job), None)) for job in jobs)
+    return {job: option.cost for job, option in options if option is not None}
+
+
+def _of_runs(world: World, costs: Sequence[tuple[Job, MicroUsd]]) -> Iterable[MicroUsd]:
+    """Yield what the jobs of each run cost: what a run has no money for is never rented."""
+    whole: dict[str, MicroUsd] = {}
+    for job, cost in costs:
+        whole[job.run] = MicroUsd(whole.get(job.run, NOTHING) + cost)
+    for run, cost in whole.items():
+        account = world.accounts.get(run)
+        bounded = account is not None and account.limit is not None
+        yield min(cost, ledger.left(account)) if account is not None and bounded else cost
 
 
 class _Homes:

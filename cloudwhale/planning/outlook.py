@@ -16,7 +16,12 @@ HABIT_DAYS = 28
 """Four of each weekday: enough for a mean, and what was usual before is forgotten in a month."""
 
 WEEK_DAYS = 7
-"""Fewer known days than these tell nothing of weekdays."""
+
+EVIDENCE_DAYS = WEEK_DAYS
+"""Fewer known days are no habit: they may be working days alone, or the one of a burst."""
+
+WEEKDAYS_KNOWN = 2 * WEEK_DAYS
+"""Fewer known days than two of each tell nothing of weekdays."""
 
 OF_TEN_EIGHT = 1.2816
 """Eight in ten of what is normally distributed lie within so many standard deviations."""
@@ -61,6 +66,20 @@ class Habit(Value):
     spread: float | None = None
     """Standard deviation of a day around that; None: too few days to say."""
 
+    @property
+    def is_enough(self) -> bool:
+        """Say whether that many days make a habit; else what is there and waits is all."""
+        return self.days >= EVIDENCE_DAYS
+
+    @property
+    def tells_weekdays(self) -> bool:
+        """Say whether weekdays are told apart."""
+        return self.days >= WEEKDAYS_KNOWN
+
+    def of_day(self, day: date) -> float:
+        """Return what is expected of a day, in micro-dollars; nothing without evidence."""
+        return self.by_weekday[day.weekday()] if self.is_enough else 0.0
+
 
 class Outlook(Value):
     """How a project's month is expected to end."""
@@ -104,10 +123,10 @@ def habit_of(days: Mapping[date, MicroUsd], today: date, since: date | None = No
     """Return what is usual, from what was spent on each of the last weeks' days before today.
 
     `since`: the day from which on a day without spending is known to be one; None: the first with
-    some. Days that lie ahead, by a clock that was wrong, are left out.
+    some, of these weeks or earlier. Days that lie ahead, by a clock that was wrong, are left out.
     """
     begins = today - timedelta(days=HABIT_DAYS)
-    known = [day for day in days if begins <= day < today]
+    known = [day for day, amount in days.items() if day < today and amount]
     first = min((*known, today) if since is None else (*known, since, today))
     first = max(first, begins)
     if first >= today:
@@ -122,7 +141,7 @@ def habit_of(days: Mapping[date, MicroUsd], today: date, since: date | None = No
 
 def _by_weekday(spent: Mapping[date, float]) -> tuple[float, ...]:
     whole = sum(spent.values()) / len(spent)
-    if len(spent) < WEEK_DAYS:
+    if len(spent) < WEEKDAYS_KNOWN:
         return (whole,) * WEEK_DAYS
     found: list[float] = []
     for weekday in range(WEEK_DAYS):
@@ -132,7 +151,7 @@ def _by_weekday(spent: Mapping[date, float]) -> tuple[float, ...]:
 
 
 def _spread(spent: Mapping[date, float], usual: Sequence[float]) -> float | None:
-    means = 1 if len(spent) < WEEK_DAYS else WEEK_DAYS
+    means = 1 if len(spent) < WEEKDAYS_KNOWN else WEEK_DAYS
     freedom = len(spent) - means
     if freedom < 2:
         return None
@@ -144,10 +163,10 @@ def outlook(month: str, now: Instant, taken: Taken, habit: Habit, bound: Bound |
     """Return how a month is expected to end that goes on now."""
     today, ahead = day_of(now), days_left(now)
     there = taken.running + taken.queue
-    rest = habit.by_weekday[today.weekday()] * _left_of_day(now)
+    rest = habit.of_day(today) * _left_of_day(now)
     sums = [float(taken.spent + max(there, math.ceil(rest)))]
     for day in ahead:
-        sums.append(sums[-1] + habit.by_weekday[day.weekday()])
+        sums.append(sums[-1] + habit.of_day(day))
     wide = [_wide(habit, nth + _left_of_day(now)) for nth in range(len(sums))]
     dear = max(0, taken.reserved - taken.running)
     tops = [total + more + dear for total, more in zip(sums, wide, strict=True)]
@@ -171,8 +190,13 @@ def _left_of_day(now: Instant) -> float:
 
 
 def _wide(habit: Habit, days: float) -> float:
-    """Return how far eight in ten sums of so many days lie off, at most; days are independent."""
-    return 0.0 if habit.spread is None else OF_TEN_EIGHT * habit.spread * math.sqrt(days)
+    """Return how far eight in ten sums of so many days lie off, at most; days are independent.
+
+    The mean is off itself, the more the fewer days it is of: alike for all days that are to come.
+    """
+    if habit.spread is None or not habit.is_enough:
+        return 0.0
+    return OF_TEN_EIGHT * habit.spread * math.sqrt(days + days**2 / habit.days)
 
 
 def _first(days: Sequence[date], sums: Sequence[float], line: int) -> date | None:

@@ -9,6 +9,7 @@ run out of memory: then it begins at what that one had grown to.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
+from typing import Literal
 
 from cloudwhale.model import event as e
 from cloudwhale.model.job import Job, JobState, Resources, Span
@@ -41,19 +42,22 @@ def peak_of(job: Job, event: e.Leaves, node: Node | None) -> Peak | None:
     """
     grown = event.grown if isinstance(event, e.Retried) else None
     used, wants = event.peaks, job.wants
-    if used.gpu_gib is None and used.memory_gib is None and grown is None:
+    short = _short_of(event)
+    if used.gpu_gib is None and used.memory_gib is None and short is None:
         return None
     there = () if job.placement is None else job.placement.devices
     devices = () if node is None else node.facts.devices
     mine = [device for device in devices if device.id in there]
     part = [device.memory_gib * wants.gpu.share for device in mine]
     asked = wants.gpu.memory_gib.least
+    had = _had(asked, part, wants)
     return Peak(
         job=job.id, at=event.at, end=_end(event), gpu=mine[0].model if mine else "",
-        asked_gib=asked or None, had_gib=_had(asked, part, wants),
-        used_gib=used.gpu_gib if mine else None,
+        asked_gib=asked or None, had_gib=had,
+        used_gib=_at_least(used.gpu_gib, had if short == "gpu" else None) if mine else None,
         grown_gib=None if grown is None else _more(grown.gpu.memory_gib.least, asked),
-        host_asked_gib=wants.memory_gib, host_used_gib=used.memory_gib,
+        host_asked_gib=wants.memory_gib,
+        host_used_gib=_at_least(used.memory_gib, wants.memory_gib if short == "host" else None),
         host_grown_gib=None if grown is None else _more(grown.memory_gib, wants.memory_gib),
     )  # fmt: skip
 
@@ -63,6 +67,19 @@ def _end(event: e.Leaves) -> End:
         return "completed"
     reason = getattr(event, "reason", None)
     return "outgrew" if reason is not None and reason.code in OF_MEMORY else "other"
+
+
+def _short_of(event: e.Leaves) -> Literal["gpu", "host"] | None:
+    """Return of which memory an attempt had too little, whether it is tried again or not."""
+    if _end(event) != "outgrew":
+        return None
+    reason = getattr(event, "reason", None)
+    return "host" if reason is not None and reason.code is Code.OUT_OF_MEMORY else "gpu"
+
+
+def _at_least(used: GiB | None, had: GiB | None) -> GiB | None:
+    """Return what was used, had it been there: samples miss what an allocation has asked for."""
+    return max(used or 0.0, had) if had is not None else used
 
 
 def _had(asked: GiB, parts: Sequence[GiB], wants: Resources) -> GiB | None:

@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from cloudwhale.model.units import MicroUsd, usd
-from cloudwhale.planning.outlook import WEEK_DAYS, Outlook
+from cloudwhale.planning.outlook import EVIDENCE_DAYS, WEEK_DAYS, Habit, Outlook
 from cloudwhale.reporting.figures import NOTHING, cents, counted
 from cloudwhale.reporting.sheet import Cell, Column, Sheet, Tone
 
@@ -39,12 +39,15 @@ def outlook_keys(project: str, one: Outlook) -> Mapping[str, Any]:
         "queue_jobs_at_home": has.at_home,
         "queue_jobs_unpriced": has.unpriced,
         "habit_usd": usd(one.to_come),
+        "rests_on": "queue and habit" if habit.is_enough else "queue alone",
         "habit_days": habit.days,
+        "habit_days_needed": EVIDENCE_DAYS,
         "habit_since": _day(habit.since),
         "habit_by_weekday_usd": [usd(MicroUsd(round(amount))) for amount in habit.by_weekday],
-        "low_usd": usd(one.low),
+        "low_usd": usd(one.low) if _has_range(one) else None,
         "expected_usd": usd(one.expected),
-        "high_usd": usd(one.high) if habit.spread is not None else None,
+        "high_usd": usd(one.high) if _has_range(one) else None,
+        "day_spread_usd": None if habit.spread is None else usd(MicroUsd(round(habit.spread))),
         "soft_line_on": _day(one.soft_on),
         "passed_on": _day(one.passed_on),
         "may_pass_on": _day(one.may_pass_on),
@@ -74,11 +77,15 @@ def _row(project: str, one: Outlook) -> tuple[Cell, ...]:
         Cell(cents(has.spent)),
         Cell(cents(has.running), "quiet"),
         Cell(cents(has.queue), "quiet"),
-        Cell(cents(one.to_come), "quiet"),
+        Cell(cents(one.to_come) if one.habit.is_enough else NOTHING, "quiet"),
         Cell(cents(one.expected), "strong"),
-        Cell(wide if one.habit.spread is not None else NOTHING),
+        Cell(wide if _has_range(one) else NOTHING),
         Cell(says, tone),
     )
+
+
+def _has_range(one: Outlook) -> bool:
+    return one.habit.is_enough and one.habit.spread is not None
 
 
 def state_of(one: Outlook) -> tuple[str, Tone]:
@@ -91,6 +98,8 @@ def state_of(one: Outlook) -> tuple[str, Tone]:
         return f"soft line on {one.soft_on:%d %b}", "warn"
     if one.may_pass_on is not None:
         return f"may pass it on {one.may_pass_on:%d %b}", "warn"
+    if not one.habit.is_enough:
+        return "inside so far", "quiet"
     return "stays inside", "good"
 
 
@@ -131,15 +140,25 @@ def rests_on(one: Outlook) -> str:
     if has.reserved:
         parts.append(f"machines with {cents(has.reserved)} USD set aside, the most they can cost")
     if habit.since is None:
-        parts.append("no day of spending before today, so no habit")
+        parts.append(f"no day of spending before today: {_ALONE}")
+    elif not habit.is_enough:
+        known = f"{counted(habit.days, 'day')} of spending since {habit.since:%d %b}"
+        parts.append(f"{known}, and fewer than {EVIDENCE_DAYS} are no habit: {_ALONE}")
     else:
-        of_weekdays = ", by weekday" if habit.days >= WEEK_DAYS else ""
-        mean = Decimal(sum(habit.by_weekday)) / WEEK_DAYS / 1_000_000
-        parts.append(
-            f"{counted(habit.days, 'day')} of spending since {habit.since:%d %b}{of_weekdays} "
-            f"({cents(mean)} USD on a mean day)"
-        )
+        parts.append(_of_habit(habit))
     return "; ".join(parts)
+
+
+_ALONE = "what is there and waits is all that is counted, what is yet to be submitted is not"
+
+
+def _of_habit(habit: Habit) -> str:
+    of_weekdays = ", by weekday" if habit.tells_weekdays else ""
+    mean = Decimal(sum(habit.by_weekday)) / WEEK_DAYS / 1_000_000
+    says = f"{cents(mean)} USD on a mean day"
+    if habit.spread is not None:
+        says += f", give or take {cents(Decimal(habit.spread) / 1_000_000)}"
+    return f"{counted(habit.days, 'day')} since {habit.since:%d %b}{of_weekdays} ({says})"
 
 
 def _of_them(one: Outlook) -> str:

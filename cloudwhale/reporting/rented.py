@@ -10,6 +10,7 @@ from cloudwhale.model.reason import Code
 from cloudwhale.model.rental import ON_ITS_WAY, Rental, RentalState
 from cloudwhale.model.units import NOTHING, Instant, MicroUsd, usd
 from cloudwhale.planning import ledger
+from cloudwhale.planning.costing import billed, usd_h
 from cloudwhale.reporting.booting import phase_words, took_words
 from cloudwhale.reporting.figures import cents, hour, span
 
@@ -43,10 +44,8 @@ def cost_so_far(rental: Rental, now: Instant) -> MicroUsd:
     if offer is None or since is None or price is None:
         return NOTHING
     until = now if rental.ended_at is None else rental.ended_at
-    accrued = ledger.accrued(
-        price, until - since, step_s=offer.billing_step_s, least_s=offer.billing_least_s
-    )
-    return min(rental.reserved, MicroUsd(accrued + sum(one.cost for one in rental.egress)))
+    machine = billed(rental, until)
+    return min(rental.reserved, MicroUsd(machine + sum(one.cost for one in rental.egress)))
 
 
 def egress_so_far(rental: Rental, now: Instant) -> dict[str, MicroUsd]:
@@ -56,15 +55,6 @@ def egress_so_far(rental: Rental, now: Instant) -> dict[str, MicroUsd]:
         costs[one.provider] = costs.get(one.provider, 0) + one.cost
     paid = min(MicroUsd(sum(costs.values())), cost_so_far(rental, now))
     return dict(ledger.split(paid, costs)) if paid else {}
-
-
-def usd_h(rental: Rental) -> MicroUsd | None:
-    """Return what an hour of it costs, disk and address included; None: nobody knows."""
-    offer = rental.taken
-    if offer is None:
-        return None
-    price = rental.price_usd_h if rental.price_usd_h is not None else offer.price_usd_h
-    return None if price is None else MicroUsd(price + offer.extras_usd_h)
 
 
 def moved_words(before: Rental | None, after: Rental, now: Instant) -> str | None:

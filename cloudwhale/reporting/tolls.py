@@ -9,7 +9,7 @@ from cloudwhale.model.rental import Rental
 from cloudwhale.model.units import NOTHING, Instant, MicroUsd, Seconds
 from cloudwhale.model.value import Value
 from cloudwhale.planning import ledger
-from cloudwhale.reporting.rented import usd_h
+from cloudwhale.planning.costing import usd_h
 from cloudwhale.spi.store import Told
 
 
