@@ -37,6 +37,9 @@ ul{padding-left:1.2rem}
 .busy{color:var(--busy)}.strong{font-weight:600}
 .tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(9.5rem,1fr));gap:.75rem;
 margin:1rem 0}
+.tiles:has(>:nth-child(5)){grid-template-columns:repeat(2,1fr)}
+@media (min-width:34rem){.tiles:has(>:nth-child(5)){grid-template-columns:repeat(3,1fr)}}
+@media (min-width:64rem){.tiles:has(>:nth-child(5)){grid-template-columns:repeat(6,1fr)}}
 .tile{background:var(--card);border:1px solid var(--line);border-radius:.5rem;padding:.7rem .9rem;
 break-inside:avoid;min-width:0}
 .tile b{display:block;font-size:1.4rem;line-height:1.3;font-variant-numeric:tabular-nums;

@@ -2,10 +2,12 @@
 
 import json
 import re
+from decimal import Decimal
 from pathlib import Path
 
 import typer.main
 import yaml
+from mornings import the_report
 
 from cloudwhale.cli.app import whole_app
 from cloudwhale.cli.exits import Exit
@@ -15,8 +17,17 @@ from cloudwhale.control.intake.keys import JOB
 from cloudwhale.control.preview import Preview
 from cloudwhale.model.job import JobState
 from cloudwhale.model.reason import Code
+from cloudwhale.model.receipt import Otherwise, Parts
 from cloudwhale.model.run import Run
+from cloudwhale.reporting.morning_text import morning_sheets
+from cloudwhale.reporting.outlooks import outlooks_sheet
 from cloudwhale.reporting.receipt import run_receipt
+from cloudwhale.reporting.receipt_text import (
+    EXPECTED,
+    machines_sheet,
+    otherwise_sheet,
+    purposes_sheet,
+)
 from cloudwhale.reporting.sheet import Cell, Sheet, plain_lines
 from cloudwhale.reporting.tables import receipt_sheet
 from cloudwhale.settings import Settings
@@ -96,6 +107,28 @@ def test_the_transcript_looks_like_what_the_commands_print_now() -> None:
         "cloudwhale run examples/train.yaml --budget 50 -y", "cloudwhale explain train",
     ]  # fmt: skip
     assert "1 of 1 job completed, spent 0.00 USD of 50.00 USD (nothing was rented)." in transcript
+
+
+def transcript(name: str) -> str:
+    return README.split(f"<!-- {name} -->")[1].split(f"<!-- /{name} -->")[0]
+
+
+def test_the_transcripts_of_money_look_like_what_the_commands_print_now() -> None:
+    receipt = [line.split() for line in transcript("receipt").splitlines()]
+    a_part = (Parts(useful_usd=Decimal(1)), Decimal(1))
+    courses = otherwise_sheet(
+        [Otherwise(course="on-demand", jobs=1, rounds=(1,), then_usd=None, other_usd=None)]
+    )
+    for sheet in (machines_sheet(()), purposes_sheet(*a_part), courses):
+        assert head(sheet) in receipt
+    assert EXPECTED in transcript("receipt")
+    night = [line.split() for line in transcript("morning").splitlines()]
+    _, projects, *_ = morning_sheets(the_report())
+    assert head(projects) in night
+    assert "SPENT SAVED WASTED GPU-H USD/GPU-H".split() in [line[1:] for line in night]
+    assert "--sandbox`; retry.on" in transcript("morning")
+    forecasts = [line.split() for line in transcript("budget").splitlines()]
+    assert head(outlooks_sheet({}, "2026-12")) in forecasts
 
 
 def test_every_state_of_a_job_is_listed() -> None:
