@@ -1,6 +1,7 @@
 """What `cost` was asked for, and where the answer is read."""
 
 import difflib
+from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -58,7 +59,20 @@ class Ledger:
         return self._sums(self.query.but(**{"by": ("day",), dimension: value}))
 
     def _sums(self, query: CostQuery) -> list[CostSum]:
-        return cost_sums.both(self.store.costs(query), cost_sums.sums(self.live, query))
+        found = cost_sums.both(self.store.costs(query), cost_sums.sums(self.live, query))
+        twice = self._in_both(query) if query.counts_jobs and self.live else {}
+        return [one.but(jobs=one.jobs - twice.get(one.key, 0)) for one in found]
+
+    def _in_both(self, query: CostQuery) -> Counter[tuple[str, ...]]:
+        """Return by key how many jobs have a machine that is back and one that is not."""
+        live = [line for line in self.live if line.job is not None and cost_sums.fits(line, query)]
+        found: Counter[tuple[str, ...]] = Counter()
+        for run, job in {(line.run, line.job) for line in live}:
+            mine = [line for line in live if (line.run, line.job) == (run, job)]
+            asked = query.but(run=run, job=job, dearest=None, counts_jobs=False)
+            back = {one.key for one in self.store.costs(asked)}
+            found.update(back & {one.key for one in cost_sums.sums(mine, asked)})
+        return found
 
     def dearest_jobs(self, many: int, by: tuple[Dimension, ...]) -> list[CostSum]:
         """Return the jobs of the most money, the dearest first; `by` begins with the job."""
