@@ -35,8 +35,8 @@ def document_here(document: Any, key: str = "") -> Any:
     if isinstance(document, str):
         return as_given_here(document) if key in SENTENCES else document
     if isinstance(document, Mapping):
-        parts = cast("Mapping[Any, Any]", document)
-        return {name: document_here(part, str(name)) for name, part in parts.items()}
+        parts = cast("Mapping[str, Any]", document)
+        return {name: document_here(part, name) for name, part in parts.items()}
     if isinstance(document, list | tuple):
         rows = cast("Sequence[Any]", document)
         return [document_here(row, key) for row in rows]
