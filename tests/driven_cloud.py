@@ -13,7 +13,7 @@ from staging import Fuse
 
 from cloudwhale.model.units import Instant
 from cloudwhale.simulation.clock import EnvironmentClock
-from cloudwhale.simulation.cloud import Hired, SimulatedCloud, _end, door_of
+from cloudwhale.simulation.cloud import Hired, SimulatedCloud, door_of
 from cloudwhale.spi.provider import Grounds, LaunchRequest, Leftover, Machine, Stop
 from cloudwhale_providers.libcloud import LibcloudProvider
 from cloudwhale_providers.libcloud.names import name_of
@@ -90,7 +90,7 @@ class DrivenCloud(SimulatedCloud):
         self._gone.add(machine)
         for one in self.hired.values():
             if one.id == machine:
-                _end(one, self._now())
+                one.end(self._now())
         return True
 
     @property

@@ -30,8 +30,8 @@ SETTLES_S = 16 * 3600.0  # all that is left to run, one after the other
 SWEPT_S = 2000.0
 REPLAYED = 4
 STEPS_MOST = 30_000
-WAITS_FOR_A_PERSON = (Code.OVER_BUDGET, Code.WOULD_STRAND_STARTED_WORK)
-"""The run's money is gone, or no longer holds what one more may need when it runs late."""
+WAITS_FOR_A_PERSON = (Code.OVER_BUDGET, Code.SOFT_LINE, Code.WOULD_STRAND_STARTED_WORK)
+"""The run's money is gone, past its soft line, or holds no more what one may need that is late."""
 
 
 class Checks(Eye):

@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from cloudwhale.cli.exits import Exit
@@ -103,6 +104,8 @@ def submit(paths: Sequence[Path], wishes: Wishes, as_json: bool) -> int:
                 say(f"{sheaf.path}: nothing to do, every task in it is done.")
         for (run, sheaf), made in zip(runs, plans, strict=True):
             say(queued_words(run, sheaf, made))
+            if sheaf.file.window is not None:
+                say(at_once_words(sheaf))
         if runs:
             say_who_works(desk.settings)
             also = " --sandbox" if desk.settings.sandbox else ""
@@ -118,6 +121,12 @@ def queued_words(run: Run, sheaf: Sheaf, made: Preview) -> str:
     jobs = counted(len(sheaf.file.specs), "job")
     rents = f"; {money_notes(made)[0]}" if made.machines else ""
     return f"{run.id}: queued {jobs} of {sheaf.path}{rents}"
+
+
+def at_once_words(sheaf: Sheaf) -> str:
+    """Say that the jobs of a night begin by day when they are not begun as one."""
+    command = f"cloudwhale night {quote(str(sheaf.path))}"
+    return f"These jobs begin at once: `{command}` keeps to its window."
 
 
 def _run_keys(desk: Desk, run: Run) -> dict[str, object]:

@@ -5,7 +5,6 @@ import signal
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from shlex import quote
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -21,7 +20,7 @@ from cloudwhale.cli.output import emit, stderr_paper, stdout_paper
 from cloudwhale.cli.plan_money import short
 from cloudwhale.cli.planning import Sheaf, dry_run, night_run, read, show_plan
 from cloudwhale.cli.presence import agrees
-from cloudwhale.cli.queueing import queue, queue_night
+from cloudwhale.cli.queueing import at_once_words, queue, queue_night
 from cloudwhale.cli.refusing import refuse_impossible
 from cloudwhale.cli.turns import in_turn
 from cloudwhale.cli.view import PlainView, View
@@ -103,8 +102,7 @@ class Watch:
         if old is not None:
             return self._taken_up(old)
         if sheaf.file.window is not None:
-            command = f"cloudwhale night {quote(str(options.file))}"
-            self._paper.say(f"These jobs begin at once: `{command}` keeps to its window.")
+            self._paper.say(at_once_words(sheaf))
         made = dry_run(desk, sheaf)
         show_plan(self._paper, made, [sheaf])
         refuse_impossible(made, sheaf)

@@ -8,10 +8,12 @@ from cloudwhale.mailbox import documents as d
 from cloudwhale.model import event as e
 from cloudwhale.model.job import Job, MemberEnd
 from cloudwhale.model.reason import Code, Reason
-from cloudwhale.model.units import Instant
+from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.planning import ganging
 from cloudwhale.planning.lifecycle import apply
 from cloudwhale.planning.outcome import End, meaning
+
+LANDED_BRIEFLY_S: Seconds = 10.0
 
 
 def gang_told(
@@ -64,7 +66,12 @@ def _meaning(job: Job, now: Instant, *, is_taken: bool) -> e.Event:
 
 
 def landed(job: Job, end: End, now: Instant) -> e.GaveWay:
-    """Return the end of an attempt that a rented machine stopped by itself; no retry is spent."""
+    """Return the end of an attempt that a rented machine stopped by itself; no retry is spent.
+
+    A machine whose clock is ahead of ours lands what it is given as often as it is given it:
+    what has hardly run there waits for a moment.
+    """
+    ran_briefly = end.ran_s is not None and end.ran_s < LANDED_BRIEFLY_S
     reason = Reason(
         code=Code.LEASE_ENDS,
         says=f"its machine stopped it, checkpoint first: {end.says or 'its lease ends'}",
@@ -72,5 +79,5 @@ def landed(job: Job, end: End, now: Instant) -> e.GaveWay:
     )
     return e.GaveWay(
         at=now, job=job.id, attempt=end.attempt, reason=reason, lost_s=end.unsaved_s,
-        ran_s=end.ran_s, peaks=end.peaks,
+        ran_s=end.ran_s, peaks=end.peaks, not_before=now + LANDED_BRIEFLY_S if ran_briefly else None,
     )  # fmt: skip

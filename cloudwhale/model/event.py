@@ -254,6 +254,8 @@ class GaveWay(OfAttempt, Leaves):
     kind: Literal["gave-way"] = "gave-way"
     reason: Reason
     lost_s: Seconds = 0.0
+    not_before: Instant | None = None
+    """When it is tried again at the earliest; None: at once."""
 
 
 class NodeJoined(Happened):

@@ -311,7 +311,7 @@ def _left(job: Job, event: e.OfJob, target: JobState) -> dict[str, object]:
     }  # fmt: skip
     if isinstance(event, e.Leaves):
         changes["peaks"] = job.peaks.and_(event.peaks)
-    if isinstance(event, e.Retried):
+    if isinstance(event, e.Retried | e.GaveWay):
         changes["not_before"] = event.not_before
     if isinstance(event, e.Retried) and event.grown is not None:
         changes["grown"], changes["grows"] = event.grown, job.grows + 1

@@ -7,7 +7,7 @@ the cheapest; where the money does not hold all of the night, a half or a quarte
 job begun that the hours of a night would hold, and the whole of its budget never does.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cloudwhale.model import plan as p
@@ -72,12 +72,8 @@ def parts(
     found: dict[str, Job] = {}
     quoted: dict[str, Quote] = {}
     for share in SHARES if jobs else ():
-        made = {
-            job.id: part
-            for job in jobs
-            if job.id not in quoted
-            if (part := _part(world, job, durations, stock, share)) is not None
-        }
+        open_ones = [job for job in jobs if job.id not in quoted]
+        made = dict(_made(world, open_ones, durations, stock, share))
         had = quotes(world, list(made.values()), durations, stock, started)
         quoted |= had
         # Who has money for none is told what all of the night would cost.
@@ -85,6 +81,24 @@ def parts(
     left = {job.id: work_s(job, durations) for job in jobs}
     shares = {name: work_s(part, durations) / left[name] for name, part in found.items()}
     return Parts(found, quoted, shares)
+
+
+def _made(
+    world: World, jobs: Sequence[Job], durations: Durations, stock: Stock, share: float
+) -> Iterator[tuple[str, Job]]:
+    """Yield what some share of the night does of jobs, by id; of those alike one is looked at."""
+    known: dict[object, Seconds | None] = {}
+    for job in jobs:
+        spec, work = job.spec, work_s(job, durations)
+        alike = (
+            job.demand, work, spec.reference, tuple(spec.speeds.items()), spec.market, spec.nodes,
+            spec.checkpoint, spec.data, job.saved_from, job.checkpoint, job.run,
+        )  # fmt: skip
+        if alike not in known:
+            known[alike] = _part_s(world, job, work, stock, share)
+        part_s = known[alike]
+        if part_s is not None:
+            yield job.id, _doing(job, part_s)
 
 
 def _may(world: World, job: Job) -> bool:
@@ -96,8 +110,8 @@ def _may(world: World, job: Job) -> bool:
     return deadline is None or deadline > night.closes_at
 
 
-def _part(world: World, job: Job, durations: Durations, stock: Stock, share: float) -> Job | None:
-    """Return a job as what some share of its night does of it; None: it is done, or not begun."""
+def _part_s(world: World, job: Job, work: Seconds, stock: Stock, share: float) -> Seconds | None:
+    """Return what some share of its night does of a job's work; None: all, or it is not begun."""
     rest_s = nights.horizon_s(world, job.run, landing_s([job])) // STEP_S * STEP_S
     lengths = ((one, _most_s(one, rest_s, share)) for one in stock.options(job))
     option, most_s = next((one for one in lengths if _pays(job, *one)), (None, 0.0))
@@ -105,12 +119,12 @@ def _part(world: World, job: Job, durations: Durations, stock: Stock, share: flo
         return None
     if option.offer.boot_s + option.runs_s <= rest_s and _holds(world, job, option):
         return None  # it waits for its turn, and is done then
-    part_s = work_s(job, durations) * most_s / option.runs_s
+    part_s = work * most_s / option.runs_s
     for _ in range(TRIES):
         made = _doing(job, part_s)
         runs_s = float(stock.runs_s(made)[stock.position[option.offer.id]])
         if runs_s <= most_s:
-            return made if _pays(job, option, runs_s) else None
+            return part_s if _pays(job, option, runs_s) else None
         part_s *= ALMOST * most_s / runs_s
     return None
 

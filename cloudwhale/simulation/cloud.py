@@ -3,135 +3,26 @@
 import math
 import random
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from dataclasses import replace
 from typing import Literal, TypeVar
 
-from cloudwhale.agent.seen import Tenure
-from cloudwhale.agent.tenure import begun
 from cloudwhale.mailbox.box import folder_of
 from cloudwhale.mailbox.objects import Objects
 from cloudwhale.model.offer import Offer
-from cloudwhale.model.units import Instant, MicroUsd, Seconds
-from cloudwhale.simulation.booting import Booting, BootPlan
+from cloudwhale.model.units import Instant, MicroUsd
+from cloudwhale.simulation.booting import Booting
 from cloudwhale.simulation.machines import Habits, Programs, SimulatedMachine
-from cloudwhale.spi.errors import Denied, NoCapacity, PriceMoved
+from cloudwhale.simulation.shelf import SHOWN_S as SHOWN_S
+from cloudwhale.simulation.shelf import WATCHDOG_S as WATCHDOG_S
+from cloudwhale.simulation.shelf import Hired as Hired
+from cloudwhale.simulation.shelf import Shelf as Shelf
+from cloudwhale.simulation.shelf import door_of as door_of
+from cloudwhale.spi.errors import CloudwhaleError, Denied, NoCapacity, PriceMoved
 from cloudwhale.spi.provider import Amends, Check, LaunchRequest, Leftover, Machine, Stop
 
 T = TypeVar("T")
 
-SHOWN_S: Seconds = 3600.0  # a cloud lists a machine for about an hour after its end
-
-
-@dataclass(frozen=True, slots=True)
-class Shelf:
-    """One offer, how many of it there are, and what goes wrong with it."""
-
-    offer: Offer
-    capacity: int | None = None
-    """Machines there are; None: always one more."""
-    prices: tuple[tuple[Instant, MicroUsd | None], ...] = ()
-    """Price per hour from each moment on; before the first it is the offer's own."""
-    droughts: tuple[tuple[Instant, Instant], ...] = ()
-    """Spans of time in which none can be had."""
-    hazard_per_h: float | None = None
-    """True preemptions per hour; None: as the offer says, and none where it does not."""
-    slow_boots: float = 0.0
-    """Share of the machines that boot ten times as slowly."""
-    failed_boots: float = 0.0
-    """Share of the machines that never boot, and are billed none the less."""
-    boot: BootPlan | None = None
-    """What they tell of their boots, and how long these take; None: nothing, and as offered."""
-
-    def price_at(self, now: Instant) -> MicroUsd | None:
-        """Return the price per hour at a time; None when none is told."""
-        since = [price for at, price in self.prices if at <= now]
-        return since[-1] if since else self.offer.price_usd_h
-
-
-WATCHDOG_S: Seconds = 60.0  # from the end of a lease to that of a machine whose agent is dead
 SLOW = 10.0  # how many times slower a slow boot is
-
-
-@dataclass(slots=True)
-class Hired:
-    """A machine that was launched, and what will become of it."""
-
-    id: str
-    request: LaunchRequest
-    shelf: Shelf
-    machine: SimulatedMachine
-    price_usd_h: MicroUsd
-    launched_at: Instant
-    boots_at: Instant
-    """When its agent starts; infinity: never."""
-    taken_at: Instant
-    """When it is preempted; infinity: never."""
-    stop_at: Instant
-    """When the cloud itself ends it, as it was asked to; infinity: never."""
-    boot: Booting | None = None
-    """What it tells of its boot."""
-    ended_at: Instant | None = None
-    is_up: bool = False
-    is_scheduled: bool = False
-    """Whether there is a schedule that ends it: a thing of its own, which can be left over."""
-
-    @property
-    def ends_at(self) -> Instant:
-        """Return when it ends if nobody ends it before."""
-        gives_up_at = math.inf if self.boot is None else self.boot.ends_at
-        return min(self.taken_at, self.stop_at, self._barks_at, gives_up_at)
-
-    @property
-    def _barks_at(self) -> Instant:
-        """Return when its own watchdog ends it though its agent is dead; infinity: it has none."""
-        tenure = self.machine.disk.tenure
-        return math.inf if tenure is None else tenure.away_until + WATCHDOG_S
-
-    @property
-    def noticed_at(self) -> Instant:
-        """Return from when on the cloud tells that it will be taken."""
-        return self.taken_at - self.shelf.offer.notice_s
-
-    def seen(self, now: Instant) -> Machine:
-        """Return it as the cloud lists it."""
-        return Machine(
-            id=self.id, node=self.machine.node, state=self.state(now),
-            facts=self.machine.facts,
-            owned=False,
-            stop_at=None if math.isinf(self.stop_at) else self.stop_at,
-            billed_from=self.launched_at, billed_to=self.ended_at, price_usd_h=self.price_usd_h,
-            door=door_of(self.id),
-        )  # fmt: skip
-
-    def state(self, now: Instant) -> Literal["starting", "running", "stopping", "gone"]:
-        """Return how it is."""
-        if self.ended_at is not None:
-            return "gone"
-        if self.shelf.offer.notice_s > 0 and now >= self.noticed_at:
-            return "stopping"
-        return "running" if self.is_up else "starting"
-
-    def times(self) -> Iterator[Instant]:
-        """Yield the moments at which something happens to it by itself."""
-        if self.ended_at is None:
-            yield self.ends_at
-            if not self.is_up:
-                yield self.boots_at
-            if self.boot is not None:
-                yield self.boot.next_at()
-            if self.shelf.offer.notice_s > 0:
-                yield self.noticed_at
-
-    def bill(self, now: Instant) -> MicroUsd:
-        """Return what it has cost: whole billing steps, the least at least, rounded up."""
-        offer, until = self.shelf.offer, now if self.ended_at is None else self.ended_at
-        used_s = max(0.0, until - self.launched_at)
-        if offer.billing_step_s > 0:
-            used_s = math.ceil(used_s / offer.billing_step_s) * offer.billing_step_s
-        hourly = self.price_usd_h + offer.extras_usd_h
-        billed = Fraction(max(used_s, offer.billing_least_s)) * hourly / 3600
-        return MicroUsd(math.ceil(billed))
 
 
 class SimulatedCloud:
@@ -187,7 +78,7 @@ class SimulatedCloud:
         """Start a machine; raise NoCapacity when none is left, PriceMoved when it costs more."""
         known = self.ask("create", lambda: self._created(request))
         if request.stop_at is not None and not known.is_scheduled and known.ended_at is None:
-            self.ask("schedule", lambda: _schedule(known, request.stop_at))
+            self.ask("schedule", lambda: known.schedule(request.stop_at))
         self.step(self._now())
         return known.seen(self._now())
 
@@ -199,12 +90,32 @@ class SimulatedCloud:
         return known
 
     def machines(self) -> Sequence[Machine]:
-        """Return the machines that run or have ended in the last hour, newest first."""
-        return self.ask("list", self._machines)
+        """Return the machines that run or have ended in the last hour, newest first.
+
+        As with any cloud here, a list sets the stops that are missing: whoever launched may have
+        died, or been cut off, right after.
+        """
+        seen = self.ask("list", self._machines)
+        bare = [one for one in self._living() if not one.is_scheduled]
+        for one in bare:
+            self._complete(one)
+        return self._machines() if bare else seen
+
+    def _complete(self, one: Hired) -> None:
+        stop_at = one.request.stop_at
+        if stop_at is None:
+            return
+        try:
+            if stop_at > self._now():
+                self.ask("schedule", lambda: one.schedule(stop_at))
+            else:
+                self.ask("terminate", lambda: one.end(self._now()))
+        except CloudwhaleError:
+            return  # the next list tries again
 
     def _machines(self) -> Sequence[Machine]:
         now = self._now()
-        self._listed = {name: one for name, one in self._listed.items() if _is_shown(one, now)}
+        self._listed = {name: one for name, one in self._listed.items() if one.is_shown(now)}
         return [one.seen(now) for one in reversed(self._listed.values())]
 
     def extend(self, machine: str, stop_at: Instant) -> Instant | Literal["fixed"]:
@@ -212,7 +123,7 @@ class SimulatedCloud:
         found = self._listed.get(machine)
         if found is None or found.ended_at is not None or not found.shelf.offer.stop_moves:
             return "fixed"
-        self.ask("move", lambda: _schedule(found, stop_at))
+        self.ask("move", lambda: found.schedule(stop_at))
         return stop_at
 
     def terminate(self, machine: str) -> None:
@@ -221,9 +132,9 @@ class SimulatedCloud:
         if found is None:
             return
         if found.ended_at is None:
-            self.ask("terminate", lambda: _end(found, self._now()))
+            self.ask("terminate", lambda: found.end(self._now()))
         elif found.is_scheduled:
-            self.ask("delete", lambda: _unschedule(found))
+            self.ask("delete", lambda: found.unschedule())
 
     def leftovers(self, live: Collection[str]) -> Sequence[Leftover]:
         """Return machines and schedules that nobody knows of, and what others have here."""
@@ -266,17 +177,17 @@ class SimulatedCloud:
         """Do all that is due: boots, preemptions, stops, and what the agents do."""
         for one in self._living():
             if one.ends_at <= now:
-                _end(one, one.ends_at)
+                one.end(one.ends_at)
             if one.ended_at is None and not one.is_up and one.boots_at <= now:
                 one.is_up = True
-                one.machine.disk.tenure = _tenure(one, now)
+                one.machine.disk.tenure = one.tenure(now)
                 one.machine.start_agent(now)
             if one.ended_at is None:
                 one.machine.step(now)
             if one.ended_at is None and one.boot is not None:
                 one.boot.step(now)
             if one.machine.has_ended:
-                _end(one, now)
+                one.end(now)
 
     def next_at(self, now: Instant) -> Instant:
         """Return when something becomes due here by itself; infinity when nothing will."""
@@ -353,39 +264,3 @@ class SimulatedCloud:
         if is_dry or (shelf.capacity is not None and taken >= shelf.capacity):
             raise NoCapacity(f"there is no {asked.id} left now")
         return shelf, price
-
-
-def door_of(machine: str) -> str:
-    """Return who a machine is to the mailbox's store: a role and the machine."""
-    return f"ROLE:{machine}"
-
-
-def _schedule(one: Hired, stop_at: Instant | None) -> None:
-    one.stop_at = math.inf if stop_at is None else stop_at
-    one.is_scheduled = stop_at is not None
-
-
-def _unschedule(one: Hired) -> None:
-    one.is_scheduled = False
-
-
-def _tenure(one: Hired, now: Instant) -> Tenure | None:
-    """Return what a machine knows of its lease when it has booted."""
-    lease = one.request.lease
-    return None if lease is None else begun(lease.number, lease.away_until - now, now)
-
-
-def _end(one: Hired, at: Instant) -> None:
-    """End a machine with all that runs on it; one that has ended is left alone."""
-    if one.ended_at is not None:
-        return
-    one.ended_at = at
-    one.is_scheduled = one.is_scheduled and at < one.stop_at  # it is gone once it has done its work
-    one.machine.kill_agent()
-    for folder in one.machine.disk.folders.values():
-        if folder.process is not None:
-            folder.process = folder.process.killed(at)
-
-
-def _is_shown(one: Hired, now: Instant) -> bool:
-    return one.ended_at is None or now - one.ended_at <= SHOWN_S

@@ -52,6 +52,8 @@ def test_a_job_of_three_nights_does_a_part_in_each_and_is_completed(restarts: bo
     assert job.attempt == 3 and len(machines(of)) == 3, "one machine a night"
     kept_their_hours(of)
     assert [one.unfinished for one in of.closed] == [{"a": "carry-over"}, {"a": "carry-over"}, {}]
+    stops = [event.reason for event in of.events if isinstance(event, e.StopWished)]
+    assert all("the next night of lab" in reason.change for reason in stops) and len(stops) == 2
     parts = [says for says in told(of) if "goes on from its checkpoint" in says]
     assert len(parts) == 2 and "of the 32400 s that are left of it" in parts[0], "the third does it"
 

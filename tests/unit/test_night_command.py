@@ -8,6 +8,7 @@ import pytest
 
 from cloudwhale.cli.exits import WrongUsage
 from cloudwhale.cli.nights import NightOptions, Tonight, night, tonight
+from cloudwhale.cli.queueing import submit
 from cloudwhale.cli.running import run
 from cloudwhale.cli.wishes import RunOptions, Wishes
 from cloudwhale.control.store.memory import MemoryStore
@@ -88,3 +89,14 @@ def test_a_deadline_that_is_over_since_the_night_has_opened_is_refused(tmp_path:
     path.write_text(f"{GOOD}window: 22:00..08:00\nzone: Europe/Berlin\ndeadline: 5h\n")
     with pytest.raises(DeadlineImpossible, match="has passed"):
         begun_at(path, OPENS + 6 * 3600)
+
+
+def test_who_queues_a_night_by_day_is_told_that_its_jobs_begin_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "my lab.yaml"
+    path.write_text(f"{GOOD}window: 22:00..08:00\n")
+    monkeypatch.setenv("CLOUDWHALE_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    assert submit([path], Wishes(), as_json=False) == 0
+    assert f"`cloudwhale night '{path}'` keeps to its window" in capsys.readouterr().out

@@ -45,6 +45,15 @@ def test_a_job_that_its_rented_machine_stops_by_itself_gives_way_and_spends_no_r
     assert isinstance(event, e.GaveWay)
     assert (event.reason.code, event.lost_s, event.ran_s) == (Code.LEASE_ENDS, 2.0, 50.0)
     assert "this machine's lease ends in 60 s" in event.reason.says
+    assert event.not_before is None, "another machine may have room"
+
+
+def test_what_a_machine_lands_before_it_has_run_there_is_not_given_back_at_once() -> None:
+    of = world(READY, RUNNING)
+    _, (event,) = read(of, NAME, stopped(RUNNING).but(ran_s=0.0, unsaved_s=0.0))
+    assert isinstance(event, e.GaveWay)
+    after = apply(RUNNING, event)
+    assert after.not_before is not None and after.not_before > NOW
 
 
 def test_one_that_a_person_stops_there_ends_as_that_person_wishes() -> None:
