@@ -260,3 +260,13 @@ def test_names_that_break_things_are_among_those_tested() -> None:
 def _adds_up(line: CostLine) -> bool:
     parts = (line.items, line.purposes)
     return all(sum(dict(part).values()) == line.spent for part in parts)
+
+
+def test_the_shell_offers_whom_the_settings_tell_and_nothing_rather_than_an_error(
+    home: Path,
+) -> None:
+    assert completing.target_words("") == completing.night_words("") == []
+    assert completing.payer_words("") == []
+    Path("cloudwhale.toml").write_text('[notify.ops]\ncommand = ["true"]\n')
+    assert [name for name, _ in completing.target_words("o")] == ["ops"]
+    assert completing.target_words("x") == []
