@@ -5,7 +5,19 @@ from datetime import UTC, date, datetime, timedelta, tzinfo
 from functools import partial
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, case, func, literal, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Integer,
+    Select,
+    and_,
+    case,
+    cast,
+    func,
+    literal,
+    or_,
+    select,
+)
 
 from cloudwhale.control.store import tables as t
 from cloudwhale.model.cost import CostLine, CostSum, Dimension, Items, Purposes
@@ -14,7 +26,7 @@ from cloudwhale.planning.cost_sums import FILTERS, ITEMS, PURPOSES, milliseconds
 from cloudwhale.spi.store import CostQuery
 
 QUARTER_S = 900
-_ENDS: list[ColumnElement[Any]] = [func.min(t.charges.c.quarter), func.max(t.charges.c.quarter)]
+_ENDS: list[ColumnElement[Any]] = [func.min(t.charges.c.began_at), func.max(t.charges.c.began_at)]
 QUARTERS = 96
 """Of a day."""
 AHEAD_DAYS = 1_000_000  # added before a division that would round to zero what lies before 1970
@@ -145,15 +157,25 @@ def _local_day(connection: Connection, query: CostQuery, zone: tzinfo) -> Column
     """
     ends: Select[Any] = select(*_ENDS)
     found: Sequence[Any] = tuple(connection.execute(_asked(ends, query)).one())
-    first, last = found
-    ahead = _ahead(zone, int(first or 0), int(last or 0))
+    first, last = (int((at or 0.0) // QUARTER_S) for at in found)
+    ahead, quarter = _ahead(zone, first, last), _quarter(connection)
     offset: ColumnElement[Any] = (
-        case(*((_C.quarter < until, many) for until, many in ahead[:-1]), else_=ahead[-1][1])
+        case(*((quarter < until, many) for until, many in ahead[:-1]), else_=ahead[-1][1])
         if len(ahead) > 1
         else literal(ahead[0][1])
     )
     # In quarters, as PostgreSQL counts these columns in 32 bits.
-    return (_C.quarter + offset + AHEAD_DAYS * QUARTERS) // QUARTERS
+    return (quarter + offset + AHEAD_DAYS * QUARTERS) // QUARTERS
+
+
+def _quarter(connection: Connection) -> ColumnElement[Any]:
+    """Return the quarter in which a line began, from what an index holds where that is possible.
+
+    SQLite cuts a number off, as it is meant; PostgreSQL would round it.
+    """
+    if connection.dialect.name != "sqlite":
+        return _C.quarter
+    return cast(_C.began_at / QUARTER_S, Integer)
 
 
 def _ahead(zone: tzinfo, first: int, last: int) -> list[tuple[int, int]]:
