@@ -10,9 +10,10 @@ from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.planning.aging import went_first
 from cloudwhale.planning.fit import fit
 from cloudwhale.planning.inventory import Free, Reservation
+from cloudwhale.planning.needs import spec_of
 from cloudwhale.planning.preempting import LEAST_S, PAYS, GivesWay
 from cloudwhale.planning.queue import earliest
-from cloudwhale.planning.releases import Profile, Whole, asked
+from cloudwhale.planning.releases import Profile, Whole
 from cloudwhale.planning.reserving import kept_for
 from cloudwhale.planning.rules import Rules
 from cloudwhale.spi.policy import Order, Queueing, priority_class
@@ -150,7 +151,7 @@ class _Walk:
         """Let a waiting job take room that is or becomes free, else that of others behind it."""
         if _kind(job) in self.refused:
             return
-        spec = asked(job)
+        spec = spec_of(job)
         nodes = [name for name in self.whole.nodes(job) if name != self.drained]
         for name in nodes:
             where = fit(spec, self.here[name])
@@ -190,7 +191,7 @@ class _Walk:
             assert victim.placement is not None
             self.soon[node] = self.soon[node].more(victim.wants, victim.placement)
             self.movable[node].remove(victim)
-        where = fit(asked(job), self.soon[node])
+        where = fit(spec_of(job), self.soon[node])
         assert isinstance(where, Placement), "it fits without them"
         self._comes(job, node, where)
         self.found.append(GivesWay(job, node, victims, cost_s, None))
@@ -213,7 +214,7 @@ class _Walk:
             for victim in self.movable.get(node, ())
             if rank[victim.id] > rank[job.id] and may_go_for(victim, job, rules)
         ]
-        spec = asked(job)
+        spec = spec_of(job)
         free, gone = self.soon[node], list[Job]()
         while behind:
             victim = behind.pop()

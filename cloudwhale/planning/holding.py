@@ -11,7 +11,8 @@ from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.planning import speeds
 from cloudwhale.planning.fit import fit
 from cloudwhale.planning.inventory import Reservation
-from cloudwhale.planning.releases import Profile, Start, Whole, asked, run_s
+from cloudwhale.planning.needs import spec_of
+from cloudwhale.planning.releases import Profile, Start, Whole, run_s
 from cloudwhale.planning.reserving import reservation_of
 from cloudwhale.spi.policy import priority_class
 
@@ -84,7 +85,7 @@ def _awaited(job: Job, profile: Profile, whole: Whole, taken: Collection[str]) -
     here_s = [
         run_s(job, place, profile.free[node], profile.durations)
         for node in whole.nodes(job)
-        if isinstance(place := fit(asked(job), profile.free[node]), Placement)
+        if isinstance(place := fit(spec_of(job), profile.free[node]), Placement)
     ]
     found = _soonest(job, profile, [node for node in whole.nodes(job) if node not in taken])
     if found is None or not here_s:

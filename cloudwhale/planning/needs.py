@@ -27,7 +27,7 @@ class Need:
     """What a class of equal jobs wants of a place."""
 
     spec: JobSpec
-    """Of the first of them; its resources are what the job has grown to."""
+    """Of the first of them; its resources are what the job asks for now."""
     length_s: Seconds
     """How long it is expected to run where its speed is 1, rounded up."""
     barred: frozenset[str] = frozenset()
@@ -146,8 +146,9 @@ class Needs:
 
 
 def spec_of(job: Job) -> JobSpec:
-    """Return what the job's file says, with what it has grown to in place of what it asked."""
-    return job.spec if job.grown is None else job.spec.but(resources=job.grown)
+    """Return what the job's file says, with what it asks for now: sized, or grown."""
+    wants = job.wants
+    return job.spec if wants is job.spec.resources else job.spec.but(resources=wants)
 
 
 def models_of(nodes: Iterable[Node]) -> tuple[Device, ...]:

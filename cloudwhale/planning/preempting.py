@@ -10,7 +10,8 @@ from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.planning.aging import went_first
 from cloudwhale.planning.fit import fit
 from cloudwhale.planning.inventory import Free, Reservation
-from cloudwhale.planning.releases import Profile, Start, Whole, asked
+from cloudwhale.planning.needs import spec_of
+from cloudwhale.planning.releases import Profile, Start, Whole
 from cloudwhale.planning.reserving import clock
 from cloudwhale.spi.policy import priority_class
 
@@ -173,7 +174,7 @@ class _Room:
 
 def _cheapest(job: Job, room: _Room, bound_s: Seconds | None) -> tuple[Job, ...]:
     """Return the cheapest jobs that make the room, cheaper than a bound; empty when none do."""
-    spec, now = asked(job), room.now
+    spec, now = spec_of(job), room.now
 
     def suffices(victims: Iterable[Job]) -> bool:
         return isinstance(fit(spec, room.without(victims)), Placement)

@@ -7,7 +7,8 @@ from cloudwhale.model.job import Job, Placement
 from cloudwhale.model.reason import Code
 from cloudwhale.planning.fit import fit
 from cloudwhale.planning.inventory import Reservation
-from cloudwhale.planning.releases import Profile, Whole, asked
+from cloudwhale.planning.needs import spec_of
+from cloudwhale.planning.releases import Profile, Whole
 from cloudwhale.spi.policy import priority_class
 
 
@@ -32,7 +33,7 @@ def promised(ready: Iterable[Job], profile: Profile, whole: Whole) -> Promised:
     waits: list[str] = []
     for job in waiting:
         nodes = [name for name in whole.nodes(job) if name not in reserved]
-        if any(isinstance(fit(asked(job), profile.free[name]), Placement) for name in nodes):
+        if any(isinstance(fit(spec_of(job), profile.free[name]), Placement) for name in nodes):
             first.append(job)
             continue
         found = next((r for name in nodes if (r := _coming(job, name, profile)) is not None), None)
@@ -56,7 +57,7 @@ def beside(
         nodes = whole.nodes(job)
         if job.id in {kept.job, *room.waits} or kept.node not in nodes:
             continue
-        spec = asked(job)
+        spec = spec_of(job)
         elsewhere = (name for name in nodes if name != kept.node and name not in taken)
         if any(isinstance(fit(spec, profile.free[name]), Placement) for name in elsewhere):
             continue
@@ -73,7 +74,7 @@ def _coming(job: Job, node: str, profile: Profile) -> Reservation | None:
     for other in profile.jobs_on(node):
         if other.wish is not None and other.placement is not None:
             free = free.more(other.wants, other.placement)
-    placement = fit(asked(job), free)
+    placement = fit(spec_of(job), free)
     if not isinstance(placement, Placement):
         return None
     left = free.less(job.wants, placement)

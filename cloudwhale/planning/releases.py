@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from cloudwhale.model.job import GpuRequest, Job, JobSpec, Placement
+from cloudwhale.model.job import GpuRequest, Job, Placement
 from cloudwhale.model.node import Node, NodeState
 from cloudwhale.model.plan import Decision
 from cloudwhale.model.units import GiB, Instant, Seconds
@@ -15,6 +15,7 @@ from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.fit import fit, matches_model, refused
 from cloudwhale.planning.hopes import nodes_of_each
 from cloudwhale.planning.inventory import Free, free_capacity
+from cloudwhale.planning.needs import spec_of
 
 Shape = tuple[tuple[str, GiB], ...]
 """The devices of a node, each by model and nominal memory."""
@@ -120,7 +121,7 @@ class Profile:
 
         Whether it fits there now is not looked at.
         """
-        spec = asked(job)
+        spec = spec_of(job)
         steps = self.releases(node)
         # Room only grows along the profile: halving finds the first step with enough of it.
         low, high = 0, len(steps)
@@ -173,11 +174,6 @@ def run_s(job: Job, placement: Placement, free: Free, durations: Durations) -> S
     return max(speeds.run_s(job, d.device.model, d.jobs - itself, durations) for d in here)
 
 
-def asked(job: Job) -> JobSpec:
-    """Return the job's spec with what it needs now."""
-    return job.spec if job.grown is None else job.spec.but(resources=job.grown)
-
-
 class Whole:
     """Where jobs could run if none of ours did, on nodes that take jobs now; asked for a few."""
 
@@ -201,7 +197,7 @@ class Whole:
 
     def look(self, jobs: Iterable[Job]) -> None:
         """Find out for many jobs at once where they could run: far cheaper than one by one."""
-        new = {job.demand: asked(job) for job in jobs if job.demand not in self._nodes}
+        new = {job.demand: spec_of(job) for job in jobs if job.demand not in self._nodes}
         if not new:
             return
         if self._empty is None:

@@ -9,7 +9,8 @@ from cloudwhale.model.job import Job
 from cloudwhale.model.units import Instant
 from cloudwhale.planning.fit import refused
 from cloudwhale.planning.inventory import DeviceFree, Free, Reservation
-from cloudwhale.planning.releases import Profile, Start, Whole, asked
+from cloudwhale.planning.needs import spec_of
+from cloudwhale.planning.releases import Profile, Start, Whole
 
 HEAD = 16
 """Jobs at the head of the order that are looked at; who stands further back has none to pass."""
@@ -45,7 +46,7 @@ def kept_for(
 
 
 def _fits_now(job: Job, profile: Profile, taken: Collection[str]) -> bool:
-    spec = asked(job)
+    spec = spec_of(job)
     return any(
         refused(spec, free) is None for name, free in profile.free.items() if name not in taken
     )

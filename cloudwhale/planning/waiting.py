@@ -12,10 +12,11 @@ from cloudwhale.model.world import World
 from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.fit import fit
 from cloudwhale.planning.inventory import Free
+from cloudwhale.planning.needs import spec_of
 from cloudwhale.planning.policies import Policies
 from cloudwhale.planning.queue import earliest
 from cloudwhale.planning.refusals import Verdict as Refused
-from cloudwhale.planning.releases import STOPS_WITHIN_S, Profile, Whole, asked, run_s
+from cloudwhale.planning.releases import STOPS_WITHIN_S, Profile, Whole, run_s
 from cloudwhale.planning.reserving import clock
 from cloudwhale.planning.standing import remaining_s
 from cloudwhale.spi.waiting import Quote, Running, Verdict, Waiting, Waits
@@ -157,7 +158,7 @@ class _Grounds:
         return found
 
     def _looked(self, job: Job) -> _Ground:
-        spec, ready = asked(job), self._ready
+        spec, ready = spec_of(job), self._ready
         could = [name for name in self._whole.nodes(job) if name in ready]
         fits = tuple(
             name for name in could if isinstance(fit(spec, self._profile.free[name]), Placement)
