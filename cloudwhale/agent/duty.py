@@ -35,10 +35,11 @@ def duty(state: AgentState, event: Seen, now: Instant) -> Answer:
     state, first = _reaction(state, event, now)
     state, then = _due(state, now)
     actions = (*first, *then)
-    if any(isinstance(action, Post | Close) for action in actions):
-        state = replace(state, said_at=now)
-    if state.attempts:
-        state = replace(state, idle_since=now)
+    says = any(isinstance(action, Post | Close) for action in actions)
+    if says or state.attempts:
+        said_at = now if says else state.said_at
+        idle_since = now if state.attempts else state.idle_since
+        state = replace(state, said_at=said_at, idle_since=idle_since)
     return state, actions
 
 

@@ -57,6 +57,8 @@ class Boots:
 
     def looks(self, world: World, now: Instant) -> list[Effect]:
         """Return the looks that are due; the world must hold all that was read before."""
+        if not (world.rentals or self._asked_at or self._empty_at):
+            return []
         booting = [one for one in world.rentals.values() if _is_followed(one, world)]
         self._forget_others({one.id for one in booting})
         self._every_s = max(self._cadence.every_s, self._cadence.apart_s * len(booting))

@@ -4,7 +4,7 @@ The store is that of its machine's provider; the folder that behind its rental's
 its name.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from cloudwhale.control.mailboxes import Mailboxes
 from cloudwhale.mailbox.box import folder_of
@@ -22,6 +22,13 @@ class Doors:
     def __init__(self) -> None:
         self._doors: dict[str, str] = {}
         self._providers: dict[str, str] = {}
+        self._followed: object = None
+
+    def follow(self, rentals: Mapping[str, Rental]) -> None:
+        """Take what a world's rentals say, if they are others than the last; at every tick."""
+        if rentals is not self._followed:
+            self._followed = rentals
+            self.know(rentals.values())
 
     def know(self, rentals: Iterable[Rental]) -> None:
         """Take what rentals say now."""

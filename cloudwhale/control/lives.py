@@ -28,12 +28,17 @@ class Lives:
         """Those that were back when this controller began; asked for once, when first needed."""
         self._lives: dict[str, Life] | None = None
         self._open: frozenset[str] = frozenset()
+        self._of: Mapping[str, Rental] | None = None
+        """Those that it was asked of last."""
         self._signature: Signature | None = None
         self._learned = NOTHING_LEARNED
         self._anew_at: Instant = float("inf")
 
     def hazards(self, rentals: Mapping[str, Rental], now: Instant) -> Hazards:
         """Return what all lives teach; the same object while nothing new is to be told."""
+        if rentals is self._of and now < self._anew_at:
+            return self._learned  # no rental has changed: at most ticks
+        self._of = rentals
         signature = _signature(rentals.values())
         if self._lives is not None and signature == self._signature and now < self._anew_at:
             return self._learned

@@ -11,6 +11,7 @@ from cloudwhale.control.boots import Boots, Tidings
 from cloudwhale.control.clocks import Clocks
 from cloudwhale.control.doors import Doors
 from cloudwhale.control.effects import Effect, Key
+from cloudwhale.control.heard import Heard
 from cloudwhale.control.inboxes import Cadence, Inboxes
 from cloudwhale.control.mailboxes import MAIN, Mailboxes
 from cloudwhale.control.missing import Missing
@@ -19,7 +20,7 @@ from cloudwhale.control.recounted import recounted
 from cloudwhale.control.reports import Reading
 from cloudwhale.mailbox.box import Box, inbox_from
 from cloudwhale.model import event as e
-from cloudwhale.model.node import Measured, Node, NodeState
+from cloudwhale.model.node import Node, NodeState
 from cloudwhale.model.units import Instant, Seconds
 from cloudwhale.model.world import Sighting, World
 from cloudwhale.spi.provider import Machine, Provider
@@ -102,12 +103,7 @@ class Watcher:
         self._providers = providers
         self._read_to = dict(read_to)
         self._noted_at: dict[str, Instant] = {}
-        self._heard_at: dict[str, Instant] = {}
-        self._listened_at: dict[str, Instant] = {}
-        """When each inbox was last read to its end."""
-        self._alive: dict[str, bool] = {}
-        self._measured: dict[str, Measured] = {}
-        self._sighted: dict[str, Sighting] = {}
+        self._heard = Heard()
         self._looked_at: dict[str, Instant] = {}
         """When each provider was asked for its machines."""
         self._goes_back = False
@@ -136,7 +132,7 @@ class Watcher:
 
     def forgive(self, nodes: Iterable[str], now: Instant) -> None:
         """Count every silence from now, and read every inbox first: it was we who were away."""
-        self._heard_at = dict.fromkeys(self._heard_at, now)
+        self._heard.forgive(now)
         self._unseen |= {Key("read", node) for node in nodes}
         self._unseen_since = now
         self._inboxes.read_soon()
@@ -179,7 +175,7 @@ class Watcher:
         known = [node.id for node in nodes]
         effects = self._reads([*known, *sorted(set(awaited) - set(known))], now, rung, awaited)
         if self.is_informed:  # so that the names of providers' machines are known
-            arrivals = self._arrivals.look({*known, *awaited, *self._alive}, now)
+            arrivals = self._arrivals.look({*known, *awaited, *self._heard.owned}, now)
             effects += [] if arrivals is None else [arrivals]
         self._goes_back = any(not one.owned and one.state is NodeState.DRAINING for one in nodes)
         for name in self._providers:
@@ -213,7 +209,7 @@ class Watcher:
         """Return the reads of inboxes that are due."""
         if self._inboxes.begin(names, awaited, now) or (rung is True and self._mailboxes.is_one):
             self._inboxes.all_read(now)
-            self._arrivals.let_go({*names, *self._alive}, self._heard_at, now)
+            self._arrivals.let_go({*names, *self._heard.owned}, self._heard.at, now)
             return [self._read(name, now) for name in names + self._arrivals.followed]
         some = {*self._inboxes.due(now), *filter(self._has_more_to_say, self._gone_at)}
         if not isinstance(rung, bool):
@@ -242,7 +238,7 @@ class Watcher:
         folder, provider = self.doors.folder(node), self.doors.provider(node)
         first = self._read_to.get(node, 0) + 1
         may_pass = self._missing.may_pass(node, first, now)
-        must_look = self._missing.must_look(node, self._heard_at.get(node, now), now)
+        must_look = self._missing.must_look(node, self._heard.at.get(node, now), now)
 
         def read() -> Mail:
             box = inbox_from(self._mailboxes.of(provider), folder)
@@ -289,19 +285,19 @@ class Watcher:
         if len(mail.bodies) == READ_AT_ONCE:
             self._inboxes.read_soon()  # there may be more
         else:
-            self._listened_at[mail.node] = now
+            self._heard.listened(mail.node, now)
             self._emptied(mail)
             self._unseen.discard(Key("read", mail.node))
         if mail.last <= known or not fresh:
             return []
-        self._heard_at[mail.node] = now
+        self._heard.said(mail.node, now)
         self._read_to[mail.node] = mail.last
         events: list[e.Event] = []
         if 0 < known < mail.first - 1:
             events += reading.missing(mail.node, known + 1, mail.first - 1)
         events += [event for body in fresh for event in reading.events(mail.node, body)]
         if mail.node in reading.measured:
-            self._measured[mail.node] = reading.measured[mail.node]
+            self._heard.measured(mail.node, reading.measured[mail.node])
         events += self._off_clock(mail, reading, empty_at, now)
         noted_at = self._noted_at.setdefault(mail.node, now)
         if events or now - noted_at >= NOTE_READ_AFTER_S:
@@ -336,7 +332,7 @@ class Watcher:
 
     def woken(self, node: str) -> None:
         """Count an agent as alive that was just started, until the next look."""
-        self._alive[node] = True
+        self._heard.alive(node, is_it=True)
 
     def machines_came(self, seen: Machines, world: World, now: Instant) -> Sequence[e.Event]:
         """Return events for owned machines that were not known yet, or are others now."""
@@ -345,7 +341,7 @@ class Watcher:
         for machine in seen.machines:
             if not machine.owned:
                 continue  # `hired` says what becomes of those that are rented
-            self._alive[machine.node] = machine.state == "running"
+            self._heard.alive(machine.node, is_it=machine.state == "running")
             known = world.nodes.get(machine.node)
             if known is not None and not known.provider:
                 # It came by itself before; from now on it is started when it is needed.
@@ -362,30 +358,8 @@ class Watcher:
         return events
 
     def sightings(self, world: World, now: Instant) -> Mapping[str, Sighting]:
-        """Return what was seen of every known node.
-
-        Silence grows only while we listen: an inbox that cannot be read proves nothing. So the
-        time since it was last read to its end does not count.
-        """
-        self._sighted = {name: self._sighting(name, now) for name in world.nodes}
-        return self._sighted
-
-    def _sighting(self, name: str, now: Instant) -> Sighting:
-        """Return what was seen of a node; the same object while that is the same."""
-        heard_at = min(now, self._heard_at.setdefault(name, now) + self._deaf_s(name, now))
-        alive, measured = self._alive.get(name), self._measured.get(name)
-        old = self._sighted.get(name)
-        if old is not None and old.heard_at == heard_at and old.agent_alive == alive:
-            if old.measured is measured:
-                return old
-        # Without validation: with many machines these are most of what a tick makes.
-        return Sighting.model_construct(
-            node=name, heard_at=heard_at, agent_alive=alive, measured=measured
-        )
-
-    def _deaf_s(self, node: str, now: Instant) -> Seconds:
-        listened_at = max(self._listened_at.get(node, 0.0), self._heard_at[node])
-        return max(0.0, now - listened_at)
+        """Return what was seen of every known node."""
+        return self._heard.sightings(world.nodes, now)
 
 
 def _from(box: Box, first: int) -> tuple[bytes, ...]:

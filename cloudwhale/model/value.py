@@ -5,6 +5,8 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict
 
+_set = object.__setattr__  # values are frozen, for everybody else
+
 
 class Value(BaseModel):
     """A frozen value; to change one is to make another with `but`."""
@@ -17,9 +19,26 @@ class Value(BaseModel):
 
     def but(self, **changes: Any) -> Self:
         """Return the same value with some fields replaced (the new fields are not validated)."""
-        new = self.model_copy(update=changes)
+        fields = {**vars(self), **changes}
         for name in _derived(type(self)):
-            vars(new).pop(name, None)  # copied along, and of the fields as they were
+            fields.pop(name, None)  # copied along, and of the fields as they were
+        return self._of(fields, self.__pydantic_fields_set__ | changes.keys())
+
+    @classmethod
+    def known(cls, **fields: Any) -> Self:
+        """Return a value of all of its fields, which are right already: none is validated.
+
+        A few times as fast as `model_construct`, which looks for those that are left out.
+        """
+        return cls._of(fields, set(fields))
+
+    @classmethod
+    def _of(cls, fields: dict[str, Any], given: set[str]) -> Self:
+        new = cls.__new__(cls)
+        _set(new, "__dict__", fields)
+        _set(new, "__pydantic_fields_set__", given)
+        _set(new, "__pydantic_extra__", None)  # no value has any, nor private attributes
+        _set(new, "__pydantic_private__", None)
         return new
 
 

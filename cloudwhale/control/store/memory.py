@@ -55,7 +55,7 @@ class MemoryStore:
         self._lines.update(draft.lines)
         self._state.take(draft, self.version() + len(new))
         for event in new:
-            told = Told.model_construct(seq=self.version() + 1, event=event)
+            told = Told.known(seq=self.version() + 1, event=event)
             self._told.append(told)
             self._wrote.append(epoch)
             self._of_subject.setdefault(subject(event), []).append(told)

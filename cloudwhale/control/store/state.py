@@ -14,7 +14,7 @@ from cloudwhale.model.peak import History, Peak
 from cloudwhale.model.rental import Rental, RentalState
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import Instant, Seconds
-from cloudwhale.model.world import Account, Use, World
+from cloudwhale.model.world import Account, Sighting, Use, World
 from cloudwhale.planning.payers import project_and_month
 
 
@@ -47,6 +47,7 @@ class State:
         """Things that a world needs and that have not been put here yet."""
         self._copies: dict[str, Mapping[Any, Any]] = {}
         self._changed = set(_IN_A_WORLD)
+        self._newest: World | None = None
 
     def take(self, draft: Draft, version: int) -> None:
         """Move on to what a draft leaves."""
@@ -71,7 +72,18 @@ class State:
         self.version = version
 
     def world(self, now: Instant) -> World:
-        """Return a snapshot; costs a copy of the mappings that have changed since the last."""
+        """Return a snapshot; costs a copy of the mappings that have changed since the last.
+
+        The same one while it is asked for at the same time, and nothing has come.
+        """
+        newest = self._newest
+        if newest is not None and newest.version == self.version and newest.now == now:
+            if not self._changed:
+                return newest
+        self._newest = self._made(now)
+        return self._newest
+
+    def _made(self, now: Instant) -> World:
         for name in self._changed:
             self._copies[name] = dict(getattr(self, name))
         self._changed.clear()
@@ -80,6 +92,7 @@ class State:
             version=self.version, now=now, jobs=of["jobs"], ended=of["ended"], nodes=of["nodes"],
             runs=of["runs"], rentals=of["rentals"], accounts=of["accounts"],
             durations=of["durations"], peaks=of["peaks"], use=of["uses"], budgets=of["budgets"],
+            offers=(), sightings=_NOTHING_SEEN,
         )  # fmt: skip
 
     # -- putting things in; the same thing twice is fine -----------------------------------
@@ -254,6 +267,7 @@ def _is_open_night(run: Run) -> bool:
     return run.night is not None and run.night.closed_at is None
 
 
+_NOTHING_SEEN: Mapping[str, Sighting] = {}
 _IN_A_WORLD = (
     "jobs", "ended", "nodes", "runs", "rentals", "accounts", "durations", "peaks", "uses",
     "budgets",
