@@ -122,15 +122,21 @@ def may_move(job: Job, now: Instant) -> bool:
 
 
 def may_come_home(job: Job, world: World, rules: Rules) -> bool:
-    """Say whether a round could bring a job home that has just saved, if that paid."""
+    """Say whether a round could bring a job home that has just saved, if nobody else came there.
+
+    All that a round does beside takes room, and nobody is brought home who is asked to stop.
+    """
     place = job.placement
     rental = None if place is None else world.rentals.get(place.node)
     if not rules.bring_home or rental is None or not _may_shrink(rental):
         return False
-    if not may_move(job, world.now):
+    if not may_move(job, world.now) or _is_awaited(world, rental):
         return False
-    spec = spec_of(job)
-    return any(isinstance(fit(spec, free), Placement) for _, free in _free_here(world, ()))
+    if any(_is_coming(one) for one in world.jobs.values()):
+        return False
+    known = Homing(world, Durations(world.durations), rules)
+    here = tenants(world, rental)
+    return _why(known, rental, (job, here), dict(_free_here(world, ()))) is not None
 
 
 def _why(

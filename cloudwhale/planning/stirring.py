@@ -17,10 +17,10 @@ from cloudwhale.planning.homing import may_come_home
 from cloudwhale.planning.leasing import is_fixed
 from cloudwhale.planning.nights import nights
 from cloudwhale.planning.planner import Policies
+from cloudwhale.planning.preempting import gives_way
 from cloudwhale.planning.queue import earliest
 from cloudwhale.planning.reconcile import is_late, job_judged_at
 from cloudwhale.planning.rules import Rules
-from cloudwhale.spi.policy import priority_class
 
 QUIET: tuple[type[e.Event], ...] = (
     e.Read,  # how far an inbox was read
@@ -119,14 +119,18 @@ def _is_to_move(job: Job, world: World) -> bool:
 
 
 def _gives_way_to_some(job: Job, world: World, rules: Rules) -> bool:
-    """Say whether a job may be stopped for one that waits, by what they are."""
-    if not (rules.preempt and job.spec.preemptible):
+    """Say whether a job may be stopped for one that waits, by what they are.
+
+    Nobody is stopped on a rented machine: those that wait for room wait for it here. Who is too
+    young is looked at when it is old enough, saved or not.
+    """
+    node = None if job.placement is None else world.nodes.get(job.placement.node)
+    if not rules.preempt or node is None or not node.owned:
         return False
     waiting = (one for one in world.jobs.values() if one.state in WAITS_OR_WILL)
     if rules.displace:
-        return any(True for _ in waiting)
-    mine = priority_class(job.spec.priority)
-    return any(priority_class(one.spec.priority) > mine for one in waiting)
+        return job.spec.preemptible and any(True for _ in waiting)
+    return any(gives_way(job, one, rules.preempt_after_s, world.now) for one in waiting)
 
 
 def _progress_decides(policies: Policies) -> bool:

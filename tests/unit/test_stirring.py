@@ -49,6 +49,8 @@ def test_what_a_job_saves_that_simply_runs_on_stirs_nobody() -> None:
 
 URGENT = a_job("urgent", resources=wants(cpu=2), priority=90)
 FIXED = an_offer(stop_moves=False)
+LONG_JOB = {"duration_s": 9 * 3600.0, "value_of_time_usd_h": 0.01}
+"""Long enough for its machine to be given back sooner by much, and in no hurry."""
 
 
 @pytest.mark.parametrize(
@@ -60,7 +62,9 @@ FIXED = an_offer(stop_moves=False)
         pytest.param(world(running(NAME), cpu=1.0, moves=("j",)), id="it is to move"),
         pytest.param(world(running(NAME), cpu=1.0, taken=FIXED), id="its machine ends by itself"),
         pytest.param(world(running(), URGENT), id="it could be stopped for one that waits"),
-        pytest.param(world(running(NAME), cpu=4.0), id="it could come home"),
+        pytest.param(
+            world(running(NAME, **LONG_JOB), cpu=4.0, jobs=("j",)), id="it could come home"
+        ),
         pytest.param(
             world(running(checkpoint=SAVED.but(saved_at=NOW - 120.0))), id="it saves too seldom"
         ),
@@ -72,6 +76,15 @@ def test_what_is_saved_stirs_where_it_may_decide(of: World) -> None:
 
 def test_nobody_is_stopped_who_may_not_be() -> None:
     assert not stir(EVENTS, world(running(preemptible=False), URGENT), RENTING)
+    young = running().but(started_at=NOW - 1.0)
+    assert not stir(EVENTS, world(young, URGENT), RENTING), "it is looked at when it is older"
+    rented = world(running(NAME), URGENT, cpu=1.0)
+    assert not stir(EVENTS, rented, RENTING), "who waits for room waits for it here"
+
+
+def test_nobody_comes_home_where_that_does_not_pay() -> None:
+    hurried = running(NAME, **{**LONG_JOB, "value_of_time_usd_h": 900.0})
+    assert not stir(EVENTS, world(hurried, cpu=4.0, jobs=("j",)), RENTING)
 
 
 def test_the_first_save_of_a_later_attempt_tells_how_much_is_left() -> None:
