@@ -18,7 +18,7 @@ from cloudwhale.control.notifying.notifying import Sent, Silent
 from cloudwhale.control.ordered import ordered
 from cloudwhale.control.reports import Reading
 from cloudwhale.control.sightings import as_json, differ
-from cloudwhale.control.standing import stands, version_after
+from cloudwhale.control.standing import anew, stands, version_after
 from cloudwhale.control.sweeping import REMOVE, Sweeping
 from cloudwhale.control.timeline import JUMP_S, Timeline
 from cloudwhale.control.vitals import Vitals
@@ -38,11 +38,7 @@ from cloudwhale.planning.gravity import regions_of_jobs
 from cloudwhale.planning.planner import Policies, plan
 from cloudwhale.planning.queue import earliest
 from cloudwhale.planning.stirring import LEAVES_EFFECTS, judged_at, stir
-from cloudwhale.spi.errors import (
-    CloudwhaleError,
-    StaleWorld,
-    TryAnother,
-)
+from cloudwhale.spi.errors import CloudwhaleError, StaleWorld, TryAnother
 from cloudwhale.spi.store import Store
 
 GAP_S: Seconds = 60.0  # a controller whose tick is due for so long has heard nobody
@@ -184,9 +180,29 @@ class Controller:
     def _look(self, now: Instant, *, rung: bool | Collection[str]) -> None:
         self._save()
         world = self._store.world(now)
+        reading = self._heard(came, world, now) if (came := self._effects.done(now)) else None
+        self._unsaved += sizing.news(world, self._chosen.policies.rules.auto_size)
+        self._save()
+        known = self._store.world(now)  # with all that was just read
+        for doors in (self._watcher.doors, self._executor.doors):
+            doors.follow(known.rentals)
+        if reading is not None:
+            for stray in reading.strays:
+                self._effects.start(self._executor.end_stray(stray, self.epoch, now), now)
+            self._answer(reading.strangers, now)
+        soon = awaited(world) if self._watcher.awaits else ()
+        due = self._watcher.looks(world.nodes.values(), now, rung=rung, awaited=soon)
+        due += self._watcher.boots.looks(known, now)
+        if self._watcher.is_informed:
+            due += self._dealings.due(known, now)
+        for look in due:
+            self._effects.start(look, now)
+
+    def _heard(self, results: Iterable[Result], world: World, now: Instant) -> Reading:
+        """Keep what came back to be stored; return what else it says."""
         reading = Reading(world, now, self._dealings.was_rented)
         hired = Hired(world, now, reading.jobs, self._watcher.has_heard_out)
-        for result in self._effects.done(now):
+        for result in results:
             self.vitals.answered(result)
             dealt = list(self._dealings.heard(result, hired, now))
             reading.learn(dealt)
@@ -196,21 +212,7 @@ class Controller:
             reading.learn(warned)
             self._unsaved += warned
         self._rise_above(reading.fence, now)
-        self._unsaved += sizing.news(world, self._chosen.policies.rules.auto_size)
-        self._save()
-        known = self._store.world(now)  # with all that was just read
-        self._watcher.doors.know(known.rentals.values())
-        self._executor.doors.know(known.rentals.values())
-        for stray in reading.strays:
-            self._effects.start(self._executor.end_stray(stray, self.epoch, now), now)
-        self._answer(reading.strangers, now)
-        soon = awaited(world) if self._watcher.awaits else ()
-        due = self._watcher.looks(world.nodes.values(), now, rung=rung, awaited=soon)
-        due += self._watcher.boots.looks(known, now)
-        if self._watcher.is_informed:
-            due += self._dealings.due(known, now)
-        for look in due:
-            self._effects.start(look, now)
+        return reading
 
     def _answer(self, strangers: Mapping[str, str], now: Instant) -> None:
         """Tell agents of removed nodes and returned machines to leave; ask others who they are.
@@ -343,9 +345,10 @@ class Controller:
 
     def _try_again(self, world: World) -> None:
         """Do again what has failed of the newest plan: nothing has changed since."""
-        if self._standing is not None and self._standing.steps:
+        made = None if self._standing is None else anew(self._standing, world)
+        if made is not None and made.steps and not self._is_refused(made, world):
             self._store.append((), epoch=self.epoch)
-            self._executor.carry_out(self._standing, world, self._effects, self.epoch)
+            self._executor.carry_out(made, world, self._effects, self.epoch)
         self._effects.forget_unwanted(world.now)
 
     def _planned(self, world: World) -> tuple[p.Plan, Noted | None]:

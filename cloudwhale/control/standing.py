@@ -3,6 +3,7 @@
 from cloudwhale.model import plan as p
 from cloudwhale.model.world import World
 from cloudwhale.planning.decided import events_of
+from cloudwhale.planning.telling import telling
 
 SETTLES_ITSELF = (
     p.Place, p.Explain, p.WakeAgent, p.PostStart, p.PostStop, p.Late, p.TellLease, p.ForgetSaves,
@@ -23,7 +24,18 @@ def version_after(made: p.Plan, world: World) -> int:
 def stands(made: p.Plan, world: World) -> bool:
     """Say whether a plan is the same until something changes or is due: it is of effects alone.
 
-    But for how long an agent may go on unheard, which is told from now on.
+    But for how long an agent may go on unheard, see `anew`.
     """
-    tells = any(isinstance(step, p.TellLease) for step in made.steps)
-    return not tells and not events_of(made, world.now)
+    return not events_of(made, world.now)
+
+
+def anew(made: p.Plan, world: World) -> p.Plan:
+    """Return a plan that stands as a round would make it now.
+
+    Agents are told of their leases from now on; nothing else in it counts from its time.
+    """
+    told = (step for step in made.steps if isinstance(step, p.TellLease))
+    first = next(map(made.steps.index, told), len(made.steps))
+    rest = (step for step in made.steps[first:] if not isinstance(step, p.TellLease))
+    fresh = telling(world.rentals, world.now).steps if first < len(made.steps) else ()
+    return made.but(version=world.version, steps=(*made.steps[:first], *fresh, *rest))
