@@ -139,7 +139,8 @@ def suggestions_sheet(found: Sequence[Suggestion]) -> Sheet:
     notes = (
         f"Sizes are 1.2 times the most that was used, up to the next one that there is; "
         f"{EVIDENCE} completed attempts are needed. `auto_size: true` asks for them.",
-        "What would have been saved is by today's least prices and the models' relative speeds.",
+        "Spent is all that was ever charged, not a month's. What would have been saved of it is by "
+        "today's least prices and the models' relative speeds.",
     )
     nothing = ("No attempt has been measured yet.",)
     return Sheet(COLUMNS, tuple(rows), notes=notes if rows else nothing)

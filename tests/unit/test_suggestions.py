@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from cloudwhale.model import gpus
 from cloudwhale.model.cost import CostSum, Items, Purposes
 from cloudwhale.model.peak import Peak
 from cloudwhale.model.units import NOTHING, micro_usd
@@ -45,3 +46,19 @@ def test_without_evidence_or_prices_nothing_is_claimed() -> None:
 def test_what_is_suggested_is_never_less_than_what_was_used_even_above_what_was_asked() -> None:
     found = suggestion(FAMILY, [a_peak(50.0, asked_gib=40.0)] * 3, [], PRICES)
     assert found.gpu.should_gib is not None and found.gpu.should_gib >= 1.2 * 50.0
+
+
+def test_what_would_have_been_saved_is_the_sum_that_one_makes_by_hand() -> None:
+    sums = [a_sum("A100-80GB", 100), a_sum("L4", 30), a_sum("unheard-of", 50)]
+    prices = {"A100-80GB": 4.0, "A100-40GB": 1.0, "L4": 2.0}
+    found = suggestion(FAMILY, [a_peak()] * 3, sums, prices)
+    # Dollars for the same work: by the hour, over how fast a model is beside the other.
+    by_hand = 0.0
+    for model, spent in (("A100-80GB", 100), ("L4", 30)):
+        faster = gpus.speed("A100-40GB", model)
+        assert faster
+        hours = spent / prices[model]
+        by_hand += max(0.0, spent - hours / faster * prices["A100-40GB"])
+    assert found.could_run_on[0] == "A100-40GB" and found.saved is not None
+    assert abs(found.saved / 1e6 - by_hand) < 1e-5
+    assert found.spent == micro_usd(180)  # of the third nobody knows what it would have cost
