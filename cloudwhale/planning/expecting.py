@@ -109,7 +109,7 @@ def _queue(world: World, project: str, stock: Stock | None) -> _Waiting:
     ]
     homes = _Homes(node for node in world.nodes.values() if node.owned)
     away = [job for job in jobs if job.spec.market != "local" and not homes.fit(job)]
-    costs = {} if stock is None else _cheapest(away, stock)
+    costs: Mapping[str, MicroUsd] = {} if stock is None else _cheapest(away, stock)
     return _Waiting(
         len(jobs), len(jobs) - len(away), len(away) - len(costs),
         tuple(_of_runs(world, [(job, costs[job.id]) for job in away if job.id in costs])),
