@@ -60,8 +60,9 @@ class Ledger:
 
     def _sums(self, query: CostQuery) -> list[CostSum]:
         found = cost_sums.both(self.store.costs(query), cost_sums.sums(self.live, query))
-        twice = self._in_both(query) if query.counts_jobs and self.live else {}
-        return [one.but(jobs=one.jobs - twice.get(one.key, 0)) for one in found]
+        both = query.counts_jobs and self.live
+        twice = self._in_both(query) if both else Counter[tuple[str, ...]]()
+        return [one.but(jobs=one.jobs - twice[one.key]) for one in found]
 
     def _in_both(self, query: CostQuery) -> Counter[tuple[str, ...]]:
         """Return by key how many jobs have a machine that is back and one that is not."""

@@ -72,6 +72,7 @@ def landed(job: Job, end: End, now: Instant) -> e.GaveWay:
     what has hardly run there waits for a moment.
     """
     ran_briefly = end.ran_s is not None and end.ran_s < LANDED_BRIEFLY_S
+    not_before = now + LANDED_BRIEFLY_S if ran_briefly else None
     reason = Reason(
         code=Code.LEASE_ENDS,
         says=f"its machine stopped it, checkpoint first: {end.says or 'its lease ends'}",
@@ -79,5 +80,5 @@ def landed(job: Job, end: End, now: Instant) -> e.GaveWay:
     )
     return e.GaveWay(
         at=now, job=job.id, attempt=end.attempt, reason=reason, lost_s=end.unsaved_s,
-        ran_s=end.ran_s, peaks=end.peaks, not_before=now + LANDED_BRIEFLY_S if ran_briefly else None,
+        ran_s=end.ran_s, peaks=end.peaks, not_before=not_before,
     )  # fmt: skip

@@ -93,6 +93,7 @@ def told(stage: Stage, job: str, kind: type[Any]) -> list[Any]:
 
 
 def most_at_once(stage: Stage, jobs: Iterable[str]) -> int:
+    spans: list[tuple[float, float]]
     spans = [(told(stage, job, e.Placed)[0].at, told(stage, job, e.Finished)[0].at) for job in jobs]
     return max(sum(since <= at < until for since, until in spans) for at, _ in spans)
 
