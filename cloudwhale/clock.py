@@ -47,6 +47,12 @@ def told(at: Instant) -> Instant:
     return start + (at - begin) * speed
 
 
+def dated(at: Instant) -> Instant:
+    """Return the time of the real clock at a time here: others hold what we send against it."""
+    begin, speed, start = _pace()
+    return begin + (at - start) / speed
+
+
 def lasted(real_s: Seconds) -> Seconds:
     """Return how long it took here what took so long on a real clock."""
     return real_s * _pace()[1]

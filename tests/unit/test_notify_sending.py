@@ -7,11 +7,13 @@ import json
 import os
 import stat
 from collections.abc import Iterator
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 import pytest
 from small_receivers import Hook, MailBox, a_closed_port, a_hook, a_mail_box
 
+from cloudwhale import clock
 from cloudwhale.clock import SystemClock, wait
 from cloudwhale.control.notifying.message import Message, digest_name, digest_of, message_of
 from cloudwhale.control.notifying.sending import send
@@ -70,6 +72,25 @@ def test_a_webhook_is_signed_as_standard_webhooks_says(
     assert path == "/hook" and int(headers["webhook-timestamp"]) == NOW
     document = json.loads(body)
     assert document["type"] == "failed" and document["data"]["subject"] == "train-1"
+
+
+def test_where_time_is_faster_others_are_told_their_own(
+    hook: Hook, box: MailBox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(clock.SPEED, f"{NOW - 3600}:60")
+    clock.look_again()
+    try:
+        here = clock.told(NOW)
+        assert here > NOW + 3600
+        message = message_of(FAILED.but(at=here))
+        assert send(message, a_target(webhook=hook.url), here).outcome == "told"
+        assert send(message, a_mail(box), here).outcome == "told"
+    finally:
+        monkeypatch.undo()
+        clock.look_again()
+    ((_, headers, _),) = hook.got
+    assert int(headers["webhook-timestamp"]) == NOW
+    assert parsedate_to_datetime(box.mails[0]["Date"]).timestamp() == NOW
 
 
 def test_a_message_that_is_sent_again_is_the_same(hook: Hook) -> None:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from email.message import EmailMessage
 from email.utils import format_datetime
 
+from cloudwhale.clock import dated
 from cloudwhale.control.notifying.limits import cut_after
 from cloudwhale.control.notifying.message import Answer, Message
 from cloudwhale.control.notifying.reaching import trusting, why
@@ -48,7 +49,7 @@ def mail_of(message: Message, target: Target) -> EmailMessage:
     mail["Subject"] = f"[cloudwhale] {message.title}"[:SUBJECT_MOST]
     mail["From"] = target.sender
     mail["To"] = ", ".join(target.to)
-    mail["Date"] = format_datetime(datetime.fromtimestamp(message.at, tz=UTC))
+    mail["Date"] = format_datetime(datetime.fromtimestamp(dated(message.at), tz=UTC))
     mail["Message-ID"] = f"<{message.id}@{target.sender.rpartition('@')[2]}>"
     mail["Auto-Submitted"] = "auto-generated"  # RFC 3834: nobody's holiday answers it
     mail.set_content(f"{message.title}\n\n{message.text}\n")

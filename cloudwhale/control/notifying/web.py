@@ -16,6 +16,7 @@ from contextlib import closing
 from email.utils import parsedate_to_datetime
 from urllib.parse import SplitResult, urlsplit
 
+from cloudwhale.clock import dated
 from cloudwhale.control.notifying.addresses import is_loopback
 from cloudwhale.control.notifying.limits import cut_after
 from cloudwhale.control.notifying.message import Answer, Message
@@ -37,19 +38,19 @@ _TARGETS = frozenset({401, 403, 407, 408, 429})
 
 def sent(message: Message, target: Target, now: Instant, limit_s: Seconds) -> Answer:
     """Send it and return the answer; it takes `limit_s` at most, but for a name's look-up."""
-    url = target.address()
+    url, real = target.address(), dated(now)
     if target.way == "slack":
         body, headers = message.slack(), dict[str, str]()
     else:
         body = message.body()
-        headers = signed(message.id, int(now), body, _secret(target))
+        headers = signed(message.id, int(real), body, _secret(target))
     try:
         status, reason, later = _posted(
             _connection(target, urlsplit(url), limit_s), urlsplit(url), body, headers, limit_s
         )
     except (OSError, http.client.HTTPException, ValueError) as error:
         return Answer("again", f"{_shown(url)} does not answer: {why(error)}")
-    return _judged(status, f"{_shown(url)} answers {status} {reason}".strip(), later, now)
+    return _judged(status, f"{_shown(url)} answers {status} {reason}".strip(), later, real)
 
 
 def signed(key: str, at_s: int, body: bytes, secret: str) -> dict[str, str]:
