@@ -184,9 +184,11 @@ class LiveAgent:
         return AttemptFolder(self.attempts, (job, attempt))
 
     def output(self, job: str = "job", attempt: int = 1) -> bytes:
-        """Return what a job has written until now."""
-        path = self.folder(job, attempt).log / "000001"
-        return path.read_bytes() if path.exists() else b""
+        """Return what a job has written until now; once that is stored, it is no more here."""
+        try:
+            return (self.folder(job, attempt).log / "000001").read_bytes()
+        except FileNotFoundError:
+            return self.objects.get(whole_log_key(job, attempt)) or b""
 
     def wait_for_output(self, text: bytes, job: str = "job", attempt: int = 1) -> None:
         """Wait until a job has written something."""
