@@ -16,7 +16,7 @@ from shell import until
 from cloudwhale.clock import SystemClock
 
 RULES = Path(__file__).parents[1] / "infra" / "prometheus" / "cloudwhale.rules.yml"
-EVERY = "500ms"
+EVERY = "1s"
 ANSWERS_WITHIN_S = 60.0
 
 
@@ -43,6 +43,10 @@ class Prometheus:
         """Return the value of a query that has one series now."""
         (one,) = self._asked("query", query=query)["result"]
         return float(one["value"][1])
+
+    def has(self, query: str) -> bool:
+        """Say whether a query finds anything now."""
+        return bool(self._asked("query", query=query)["result"])
 
     def rules(self) -> Sequence[dict[str, Any]]:
         """Return the rules, and how each has fared."""

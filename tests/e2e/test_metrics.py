@@ -40,6 +40,7 @@ jobs:
   - {name: render, project: vision, command: sleep 2, resources: {cpu: 1, gpu: "A10G:1"}}
   - {name: broken, project: nlp, command: exit 3, retry: {max: 0}, resources: {cpu: 1, gpu: "L4:1"}}
 """
+SPREADS = "cloudwhale_solver_seconds_count"
 ENDS_WITHIN_S = 300.0
 ANSWERS_WITHIN_S = 1.0  # at the median; a host that is busy with others may take longer once
 Told = Mapping[str, float]
@@ -105,11 +106,13 @@ def burst(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Burst]:
         words = ("controller", "--metrics", str(port))
         with home.started(*words) as first:
             until("it tells something", watch.look)
+            # What has not begun at 0 for it has not risen.
+            until("Prometheus has that", lambda: scraper.has(SPREADS))
             assert home.run("budget", "set", "nlp", "100/month") == 0, home.said
             home.write("jobs.yaml", JOBS)
             assert home.run("submit", "jobs.yaml", "--budget", "8") == 0, home.said
             with home.started(*words) as second:
-                agreed = watched(home, shell, watch, first)
+                agreed = watched(home, shell, watch, scraper, first)
                 assert first.ends() == -signal.SIGKILL, home.said
                 until("its metrics agree with an empty queue", lambda: is_over(watch.look()))
                 last = watch.look()
@@ -118,7 +121,7 @@ def burst(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Burst]:
                 assert second.ends() == 0, home.said
 
 
-def watched(home: Home, shell: Shell, watch: Watch, first: Running) -> int:
+def watched(home: Home, shell: Shell, watch: Watch, scraper: Prometheus, first: Running) -> int:
     """Scrape until all jobs have ended, and kill the first controller on the way.
 
     Return how often `ps` had a queue that was scraped while it ran.
@@ -131,6 +134,7 @@ def watched(home: Home, shell: Shell, watch: Watch, first: Running) -> int:
             agreed += agrees(shell, watch)
         # Not between a machine's loss and the scrape that tells it: that is counted in one life.
         if not is_killed and ended(told) and total(told, "cloudwhale_preemptions_total"):
+            until("Prometheus has what was chosen", lambda: scraper.has(f"{SPREADS} > 0"))
             os.kill(first.pid, signal.SIGKILL)
             is_killed = True
         wait(0.2)

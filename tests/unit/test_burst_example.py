@@ -12,7 +12,7 @@ import pytest
 from shell import until
 
 PROGRAM = Path(__file__).parents[2] / "examples" / "burst" / "fit.py"
-LIMIT_S = 30.0  # a start on a busy machine; a healthy one takes a tenth of a second
+LIMIT_S = 120.0  # on a busy machine; a healthy one takes a second
 
 
 def launch(folder: Path, *words: str) -> "subprocess.Popen[str]":
@@ -36,15 +36,18 @@ def final(out: str) -> str:
     return str(found[0])
 
 
+def epoch(checkpoint: Path) -> int:
+    """Return after which epoch it was saved."""
+    return int(checkpoint.stem.removeprefix("epoch-"))
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_a_fit_that_was_stopped_ends_with_the_same_last_digit(
     tmp_path: Path, number: signal.Signals
 ) -> None:
-    whole = ends(launch(tmp_path / "whole", "--epochs", "2500"))
-    assert whole[0] == 0, whole[1]
-    process = launch(tmp_path / "cut", "--epochs", "2500")
+    process = launch(tmp_path / "cut", "--epochs", "1000000000")
+    saved = tmp_path / "cut" / "ckpt"
     try:
-        saved = tmp_path / "cut" / "ckpt"
         until("it to save", lambda: any(saved.glob("epoch-*.json")))
         process.send_signal(number)
         code, out = ends(process)
@@ -52,8 +55,11 @@ def test_a_fit_that_was_stopped_ends_with_the_same_last_digit(
         process.kill()
     if number is signal.SIGTERM:
         assert code == 143 and "stopped at epoch" in out
-    again = ends(launch(tmp_path / "cut", "--epochs", "2500"))
+    epochs = max(2500, epoch(max(saved.glob("epoch-*.json"), key=epoch)) + 200)
+    again = ends(launch(tmp_path / "cut", "--epochs", str(epochs)))
     assert again[0] == 0 and "resumed at epoch" in again[1]
+    whole = ends(launch(tmp_path / "whole", "--epochs", str(epochs)))
+    assert whole[0] == 0, whole[1]
     assert final(again[1]) == final(whole[1])
     left = json.loads((tmp_path / "cut" / "results" / "fit.json").read_text())
-    assert left["epochs"] == 2500 and left["right"] > 0.8
+    assert left["epochs"] == epochs and left["right"] > 0.8
