@@ -31,6 +31,9 @@ PROJECTS = ("nlp", "vision", "bio")
 MODELS = (("A100-40GB", 40.0, 1.5), ("T4", 16.0, 0.4), ("L4", 24.0, 0.7))
 """Name, memory in GiB, dollars an hour."""
 
+AGAIN_S = 4 * 3600.0
+"""The house is woken so often though nothing happens, as by clouds whose offers it asks for."""
+
 Deed = Callable[[Engine], e.Event]
 
 
@@ -72,6 +75,9 @@ class Payers(Engine):
                 self.store.append([deed(self)])
             except IllegalTransition:
                 continue  # its job has ended, or was paused before
+            self._bell.ring()
+        while self.now < self.began_at + self.setting.at_most_s - 2 * AGAIN_S:
+            yield self.wait(AGAIN_S)
             self._bell.ring()
 
 

@@ -16,7 +16,6 @@ from cloudwhale.control.preview_later import fate_later, later
 from cloudwhale.control.preview_machines import Rented, Seated, called, rented
 from cloudwhale.control.preview_misses import missing
 from cloudwhale.control.preview_money import (
-    MONEY,
     is_lacking,
     least_budgets,
     more_of,
@@ -38,6 +37,7 @@ from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.run import Run
 from cloudwhale.model.units import NOTHING, Instant, MicroUsd
 from cloudwhale.model.world import Account
+from cloudwhale.planning.ledger import FOR_MONEY
 from cloudwhale.planning.releases import run_s
 from cloudwhale.planning.sizing import size, sized
 
@@ -222,7 +222,7 @@ class _Previewing:
     def _late(self, job: Job, code: Code) -> Reason | None:
         """Return why nothing would be in time; None: something would."""
         late = too_late(self.places, job)
-        return beyond_means(self.places, job) if late is None and code in MONEY else late
+        return beyond_means(self.places, job) if late is None and code in FOR_MONEY else late
 
     def _left(self, job: Job, fate: Fate) -> tuple[State, Reason]:
         """Return what becomes of a job that gets no place, and why."""
@@ -240,7 +240,7 @@ class _Previewing:
             return "too-late", earliest(self.places, job) or reason
         if isinstance(fate, p.Hold) or self.places.homes(job):
             return "waits", reason
-        if code in MONEY:
+        if code in FOR_MONEY:
             told = project_lacks(self.places, job) or reason
             return "over-budget", told.but(says=self._named(job, told.says))
         if code is Code.WAITS_FOR_JOB:

@@ -1,5 +1,6 @@
 """What other budgets would come to: another 5 USD, and one with which no job lacks money."""
 
+import math
 from collections.abc import Mapping
 
 from cloudwhale.control.preview_machines import rents_of
@@ -11,6 +12,7 @@ from cloudwhale.model.job import Job
 from cloudwhale.model.reason import Code, Reason
 from cloudwhale.model.units import NOTHING, Instant, MicroUsd, micro_usd, usd
 from cloudwhale.planning.leasing import tail
+from cloudwhale.planning.ledger import FOR_MONEY
 from cloudwhale.planning.payers import account_in, account_name, called, month_of
 
 ADDED = micro_usd(5)
@@ -29,8 +31,6 @@ HALVINGS = 8
 
 With a bound, machines may be chosen whose worst case is less.
 """
-
-MONEY = frozenset({Code.OVER_BUDGET, Code.SOFT_LINE, Code.WOULD_STRAND_STARTED_WORK})
 
 
 def is_lacking(trial: Trial, made: p.Plan) -> bool:
@@ -145,7 +145,7 @@ def _in_all(trial: Trial, limits: Mapping[str, MicroUsd]) -> MicroUsd:
 def _lacking(trial: Trial, made: p.Plan, payer: str) -> bool:
     mine = {job.id for job in trial.jobs if job.run == payer}
     return any(
-        isinstance(step, p.Explain) and step.job in mine and step.reason.code in MONEY
+        isinstance(step, p.Explain) and step.job in mine and step.reason.code in FOR_MONEY
         for step in made.steps
     )
 
@@ -171,7 +171,7 @@ def _late(step: p.Rent) -> MicroUsd:
 
 
 def _cents_up(amount: float) -> MicroUsd:
-    return MicroUsd(-(-int(amount) // CENT) * CENT)
+    return MicroUsd(-(-math.ceil(amount) // CENT) * CENT)
 
 
 def _helped(trial: Trial, made: p.Plan) -> frozenset[str]:

@@ -88,25 +88,54 @@ def refusal(
         if not account.needs_limit:
             return None
         return _no(Code.OVER_BUDGET, f"{whose} has no budget", "give one with --budget")
+    change = _raised(account, worst, started_forecast)
     if worst > left(account):
-        lacks = usd(MicroUsd(worst - left(account)))
         says = f"could cost {usd(worst)} USD, {usd(left(account))} of {usd(limit)} USD are left"
         if not account.needs_limit:
             says += f" to {whose}"
-        return _no(Code.OVER_BUDGET, says, f"raise the budget of {whose} by {lacks} USD")
+        return _no(Code.OVER_BUDGET, says, change)
     if worst + started_forecast > left(account):
-        lacks = usd(MicroUsd(worst + started_forecast - left(account)))
         says = (
             f"could cost {usd(worst)} USD, and {usd(started_forecast)} more where what then has "
             f"started runs late; {usd(left(account))} USD are left"
         )
-        change = f"raise the budget of {whose} by {lacks} USD, or let work finish"
-        return _no(Code.WOULD_STRAND_STARTED_WORK, says, change)
+        return _no(Code.WOULD_STRAND_STARTED_WORK, says, f"{change}, or let work finish")
     if account.spent + account.reserved >= limit * _soft(account.soft):
         says = f"{usd(MicroUsd(account.spent + account.reserved))} of {usd(limit)} USD are taken"
-        change = f"raise the budget of {whose}, or its soft line"
-        return _no(Code.SOFT_LINE, f"{says}, past the soft line of {account.soft:.0%}", change)
+        says += f", past the soft line of {account.soft:.0%}"
+        return _no(Code.SOFT_LINE, says, f"{change}, or its soft line")
     return None
+
+
+def together(*refusals: Refusal | None) -> Refusal | None:
+    """Return why some of several payers admit no reservation, in one; None: all of them do."""
+    found = [one for one in refusals if one is not None]
+    if len(found) < 2:
+        return found[0] if found else None
+    says, change = "; ".join(one.says for one in found), "; ".join(one.change for one in found)
+    return found[0].but(says=says, change=change)
+
+
+def least_limit(
+    account: Account, worst: MicroUsd, started_forecast: MicroUsd = NOTHING
+) -> MicroUsd | None:
+    """Return the least limit with which `refusal` admits a reservation; None: none does."""
+    taken, soft = account.spent + account.reserved, _soft(account.soft)
+    if not soft:
+        return None
+    above_soft = taken * soft.denominator // soft.numerator + 1
+    return MicroUsd(max(taken + worst + started_forecast, above_soft))
+
+
+def _raised(account: Account, worst: MicroUsd, started_forecast: MicroUsd) -> str:
+    """Return which budget a reservation needs, as what is to be done."""
+    least, change = (
+        least_limit(account, worst, started_forecast),
+        f"raise the budget of {called(account.payer)}",
+    )
+    if least is None or account.limit is None:
+        return change
+    return f"{change} by {usd(MicroUsd(least - account.limit))} USD"
 
 
 def soft_line(account: Account) -> MicroUsd | None:

@@ -98,16 +98,17 @@ def with_more(before: Amounts, more: Amounts) -> dict[str, MicroUsd]:
 
 
 def refusal(world: World, needs: Amounts, started: Amounts, *, anew: bool = True) -> Refusal | None:
-    """Return why some project does not admit a lease, or None: the ledger's rule for each of them.
+    """Return why projects do not admit a lease, or None: the ledger's rule for each of them.
 
     What this round has set aside already is in the world's accounts. `started`: the forecast of
     finishing what has started. Past the soft line nothing is rented anew; what has started goes on.
     """
+    found: list[Refusal] = []
     for payer, amount in sorted(needs.items()):
         no = ledger.refusal(account_in(world, payer), amount, started.get(payer, NOTHING))
         if no is not None and (anew or no.code is not Code.SOFT_LINE):
-            return no
-    return None
+            found.append(no)
+    return ledger.together(*found)
 
 
 def less(world: World, needs: Amounts) -> Mapping[str, Account]:

@@ -22,6 +22,7 @@ from cloudwhale.planning.leasing import (
     tail,
     worst_case,
 )
+from cloudwhale.planning.ledger import together
 from cloudwhale.planning.needs import spec_of
 from cloudwhale.planning.payers import account_name, month_of, payers_of, project_and_month
 from cloudwhale.planning.started import Started
@@ -87,10 +88,10 @@ class Till:
             accounts = {} if account is None else {job.run: account}
             world = self.given_back([job], {**world.accounts, **accounts})
             account = world.accounts.get(job.run)
-        return (
-            bounded(job, MicroUsd(worst + late), held_for(world, job))
-            or admitted(account, job.run, worst, forecast, anew=True)
-            or projects.refusal(world, {theirs: worst}, started)
+        return together(
+            bounded(job, MicroUsd(worst + late), held_for(world, job)),
+            admitted(account, job.run, worst, forecast, anew=True),
+            projects.refusal(world, {theirs: worst}, started),
         )
 
     def given_back(self, jobs: Iterable[Job], accounts: Mapping[str, Account]) -> World:

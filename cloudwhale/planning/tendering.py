@@ -251,9 +251,10 @@ class _Tendering:
         beside = {payer: MicroUsd(many * amount) for payer, amount in made.projects.items()}
         # Who switches was promised the money: past the soft line what has started goes on.
         anew = any(one.id not in self.stock.at_once for one in mine)
-        return admitted(
-            account, made.payer, whole, started[made.payer], anew=anew
-        ) or projects.refusal(world, beside, started, anew=anew)
+        return ledger.together(
+            admitted(account, made.payer, whole, started[made.payer], anew=anew),
+            projects.refusal(world, beside, started, anew=anew),
+        )
 
     def _step(self, choice: Choice, mine: Sequence[Job], name: str) -> p.Rent | None:
         """Return the rental of an offer for some jobs; None when it does not do for one of them."""

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cloudwhale.model import event as e
-from cloudwhale.model.units import MicroUsd
+from cloudwhale.model.units import MicroUsd, usd
 from cloudwhale.model.world import Account
 from cloudwhale.planning.ledger import (
     STOP_LAG_S,
@@ -13,6 +13,7 @@ from cloudwhale.planning.ledger import (
     accrued,
     after,
     cost,
+    least_limit,
     left,
     refusal,
     split,
@@ -77,6 +78,22 @@ def test_more_budget_never_refuses_what_less_admitted(
     rich = poor.but(limit=MicroUsd(limit + more))
     if refusal(poor, worst, forecast) is None:
         assert refusal(rich, worst, forecast) is None
+
+
+@given(limit=amounts, spent=amounts, worst=amounts, forecast=amounts, soft=st.floats(0.01, 1.0))
+def test_raised_by_what_a_refusal_says_it_admits_and_by_no_micro_dollar_less(
+    limit: MicroUsd, spent: MicroUsd, worst: MicroUsd, forecast: MicroUsd, soft: float
+) -> None:
+    account = Account(payer="run-1", limit=limit, spent=spent, soft=soft)
+    no = refusal(account, worst, forecast)
+    least = least_limit(account, worst, forecast)
+    assert least is not None
+    assert (no is None) == (limit >= least)
+    assert refusal(account.but(limit=least), worst, forecast) is None
+    if no is not None:
+        assert f"by {usd(MicroUsd(least - limit))} USD" in no.change
+        short = account.but(limit=MicroUsd(least - 1))
+        assert refusal(short, worst, forecast) is not None
 
 
 @given(limit=amounts, spent=amounts, worst=amounts, forecast=amounts)
