@@ -251,7 +251,10 @@ def _must_hop(job: Job, world: World) -> bool:
     if there is None or there.taken is None or job.spec.nodes > 1:
         return False
     left_s = there.lease.away_until - world.now
-    is_near = left_s <= there.taken.boot_s + HOPS_BEFORE_S + _grace_s(job)
+    # All on a machine land at once, so that whoever needs longest has the time.
+    beside = [one for one in world.jobs.values() if _there(one, world) is there]
+    grace_s = max(map(_grace_s, beside))
+    is_near = left_s <= there.taken.boot_s + HOPS_BEFORE_S + grace_s
     return is_near and (there.is_fixed or not there.taken.stop_moves)
 
 

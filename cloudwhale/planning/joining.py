@@ -45,6 +45,8 @@ class _Open:
     free: Free
     still_s: Seconds
     """How long it is needed anyway."""
+    holders: frozenset[str]
+    """Ids of the jobs that hold a place there."""
 
 
 def joins(
@@ -93,7 +95,8 @@ def _opened(world: World, durations: Durations) -> Iterator[_Open]:
         if not here or _awaits_somebody(world, rental):
             continue
         free = free_capacity([node], here, world.sightings)[node.id]
-        yield _Open(rental, offer, free, still_s(here, rental, durations, world.now))
+        needed_s, holders = still_s(here, rental, durations, world.now), {job.id for job in here}
+        yield _Open(rental, offer, free, needed_s, frozenset(holders))
 
 
 def _awaits_somebody(world: World, rental: Rental) -> bool:
@@ -142,10 +145,10 @@ def _may_join(job: Job, there: _Open, world: World) -> bool:
     is_alone = any(one.spec.budget is not None for one in others)
     is_theirs = job.run == there.rental.payer and spec.budget is None and not is_alone
     is_gang = spec.nodes > 1 or bool(there.rental.gang)
-    left = (
-        job.saved_from
-    )  # what it would bring from another cloud is set aside for none but new ones
-    is_near = left is None or left.provider == there.offer.provider
+    # What it would bring from another cloud is set aside for none but new ones.
+    is_near = job.saved_from is None or job.saved_from.provider == there.offer.provider
+    if job.id in there.holders:
+        return False  # whether it still runs there is not known; if it does, it needs no other
     suits = is_theirs and not is_gang and is_near and spec.market in ("auto", there.offer.market)
     return suits and may_share(job, others)
 

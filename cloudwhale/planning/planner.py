@@ -82,7 +82,7 @@ def _plan(world: World, policies: Policies, lost: Mapping[str, Reason]) -> Plan:
     if supplied.nobody_waits:
         home = brought_home(Homing(world, durations, policies.rules), steps)
         steps = steps if home is None else (*steps, home)
-    steps = (*steps, *nights.closings(world, queue, steps))
+    steps = _possible((*steps, *nights.closings(world, queue, steps)))
     return Plan.model_construct(
         version=world.version,
         steps=tuple(_paced(step, world) if isinstance(step, p.Place) else step for step in steps),
@@ -94,6 +94,14 @@ def _plan(world: World, policies: Policies, lost: Mapping[str, Reason]) -> Plan:
             nights.look_again_at(world),
         ),
     )  # fmt: skip
+
+
+def _possible(steps: Sequence[p.Step]) -> Sequence[p.Step]:
+    """Return steps without stops for whom the same plan declares lost: nobody hears them."""
+    lost = {job for step in steps if isinstance(step, p.DeclareLost) for job, _ in step.attempts}
+    if not lost:
+        return steps
+    return tuple(one for one in steps if not (isinstance(one, p.AskToStop) and one.job in lost))
 
 
 @dataclass(frozen=True, slots=True)
