@@ -26,6 +26,7 @@ from cloudwhale.mailbox.documents import (
     AttemptStarted,
     CheckpointPublished,
     Remark,
+    StartOrder,
 )
 from cloudwhale.model.job import Checkpoint, Peaks
 from cloudwhale.model.reason import Code
@@ -198,7 +199,7 @@ def _begun(attempt: Attempt, at: Instant, now: Instant, agent: str) -> Turn:
         attempt,
         phase=Phase.RUNNING,
         began_at=at,
-        publish_at=now + _every_s(attempt),
+        publish_at=now + every_s(attempt.order),
     )
     return running, (Post(started(running, now, agent)),)
 
@@ -294,7 +295,7 @@ def _published(
         published=(*attempt.published, checkpoint)[-keep:],
         stored_at=now,
         seq=max(attempt.seq, checkpoint.seq),
-        publish_at=now + _every_s(attempt),
+        publish_at=now + every_s(attempt.order),
     )
     waiting = attempt.whole
     if waiting is not None and waiting.saved_at <= checkpoint.saved_at:
@@ -302,12 +303,12 @@ def _published(
     return kept, told
 
 
-def _every_s(attempt: Attempt) -> Seconds:
+def every_s(order: StartOrder) -> Seconds:
     """Return how long the next checkpoint is kept back at least.
 
     A rank of a gang publishes each: what one leaves out, no other rank has in common with it.
     """
-    return attempt.order.checkpoint.every_s if attempt.order.gang is None else 0.0
+    return order.checkpoint.every_s if order.gang is None else 0.0
 
 
 def _publish(attempt: Attempt, *, last: bool) -> Turn:

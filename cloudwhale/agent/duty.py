@@ -127,7 +127,10 @@ def _awake(state: AgentState, event: seen.Woke, now: Instant) -> Answer:
 
 
 def _adopted(found: seen.Found, now: Instant) -> Attempt:
+    """Go on with an attempt; its next checkpoint is due as if this agent had been there always."""
     stopping = course.stopping(found.stop, now) if found.stop else None
+    every_s = course.every_s(found.order)
+    newest_at = found.published[-1].saved_at if found.published else found.began_at or now
     return Attempt(
         order=found.order,
         phase=Phase.PREPARING if found.began_at is None else Phase.RUNNING,
@@ -135,7 +138,7 @@ def _adopted(found: seen.Found, now: Instant) -> Attempt:
         stopping=stopping,
         seq=found.seq,
         published=found.published,
-        publish_at=now + found.order.checkpoint.every_s,
+        publish_at=min(newest_at, now) + every_s,
         peaks=found.peaks,
         kept_peaks=found.peaks,
     )

@@ -15,6 +15,7 @@ from cloudwhale.planning.queue import earliest
 from cloudwhale.planning.rules import Patience
 
 A_LITTLE_S: Seconds = 0.001
+LISTENS_S: Seconds = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,7 @@ def _judged_at(node: Node, world: World, patience: Patience) -> Instant | None:
         return None
     is_lost = node.state is NodeState.LOST
     borne_s = patience.out_after_s(node) if is_lost else patience.lost_after_s(node)
-    return _once(borne_s - silent_s, world.now)
+    return _once_silent(borne_s - silent_s, world.now)
 
 
 def _once(left_s: Seconds, now: Instant) -> Instant | None:
@@ -116,6 +117,14 @@ def _once(left_s: Seconds, now: Instant) -> Instant | None:
     A sum of floats may fall short by a little: what is not due yet is looked at a little later.
     """
     return now + left_s + A_LITTLE_S if left_s > 0 else None
+
+
+def _once_silent(left_s: Seconds, now: Instant) -> Instant | None:
+    """Return when the rest of a silence has passed.
+
+    Not at once: while nobody listens it gets no longer, however little is left of it.
+    """
+    return _once(max(left_s, LISTENS_S) if left_s > 0 else left_s, now)
 
 
 # -- jobs ------------------------------------------------------------------------------------
@@ -207,7 +216,7 @@ def _out_judged_at(job: Job, world: World, patience: Patience) -> Instant | None
     nodes = [world.nodes[name] for name in job.placement.nodes if name in world.nodes]
     heard = [node for node in nodes if _silence_s(node, world) is not None]
     times = [_out_at(job, node, world, patience) for node in heard]
-    return earliest(*(_once(at - world.now, world.now) for at in times))
+    return earliest(*(_once_silent(at - world.now, world.now) for at in times))
 
 
 def _heard_again(job: Job, node: Node, now: Instant) -> Iterator[p.Step]:
