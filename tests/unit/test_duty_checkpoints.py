@@ -225,6 +225,17 @@ def test_after_a_restart_numbers_go_on_and_old_checkpoints_still_count() -> None
     assert of(Forget, actions) == [Forget(KEY, kept[:1])]
 
 
+def test_after_a_restart_the_next_is_due_when_it_would_have_been_anyway() -> None:
+    order = start().order
+    assert isinstance(order, StartOrder)
+    for waits_s, is_due in ((79.0, False), (81.0, True)):
+        agent = Told()
+        agent.pass_(waits_s - agent.now)
+        found = seen.Found(order, began_at=0.0, seq=1, published=(a_checkpoint(1, 20.0),))
+        told = agent.tell(seen.Woke(FACTS, "key", (found,)), whole("step-2", 50.0))
+        assert of(Publish, told) == ([Publish(KEY, 2)] if is_due else [])
+
+
 def test_after_a_restart_the_newest_checkpoint_is_told_again() -> None:
     order = start().order
     assert isinstance(order, StartOrder)

@@ -17,6 +17,7 @@ from cloudwhale.model.world import Account, Sighting, World
 from cloudwhale.planning.checker import check
 from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.joining import joins
+from cloudwhale.planning.next_machines import as_waiting
 from cloudwhale.planning.planner import plan
 from cloudwhale.planning.stock import Stock
 
@@ -55,6 +56,17 @@ def joined(of: World) -> list[str]:
 
 def test_a_job_joins_where_there_is_room_and_time_that_is_paid_for() -> None:
     assert joined(world(job())) == ["j"]
+
+
+def test_who_may_still_run_there_does_not_join_it() -> None:
+    small = job(resources=wants(cpu=2))
+    lost = placed(small, NAME).but(state=JobState.RECOVERING, attempt=1, order_posted=True)
+    of = world(lost, of=RENTAL.but(jobs={**RENTAL.jobs, "j": "default"}))
+    stock = Stock(of.offers, Durations({}))
+    assert joins(of, [as_waiting(lost, of.now)], Durations({}), stock) == []
+    elsewhere = lost.but(placement=placed(small, "host").placement)
+    found = joins(world(elsewhere), [as_waiting(elsewhere, of.now)], Durations({}), stock)
+    assert [step.job for step in found] == ["j"]
 
 
 def test_as_many_join_as_there_is_room_for() -> None:

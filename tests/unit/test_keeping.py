@@ -326,3 +326,12 @@ def test_when_those_before_it_have_ended_it_is_placed_however_late() -> None:
     of = world(two, SECOND, now=5000.0)
     (step,) = kept(of).steps
     assert isinstance(step, p.Place) and step.job == "k"
+
+
+def test_nobody_is_asked_to_land_whose_machine_is_declared_lost_in_the_same_round() -> None:
+    lands = world(READY, RUNNING, now=950.0, limit=READY.reserved)
+    assert any(isinstance(step, p.AskToStop) for step in checked(lands).steps)
+    silent = {NAME: Sighting(node=NAME, heard_at=950.0 - 700.0)}
+    steps = checked(replace(lands, sightings={**lands.sightings, **silent})).steps
+    assert any(isinstance(step, p.DeclareLost) for step in steps)
+    assert not any(isinstance(step, p.AskToStop) for step in steps)

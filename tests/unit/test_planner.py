@@ -214,6 +214,13 @@ def test_a_silent_node_is_lost_after_its_lease_and_its_attempts_with_it() -> Non
     assert step.attempts == (("j", 1),)
 
 
+def test_a_silence_that_lasts_a_moment_less_than_a_lease_is_not_looked_at_in_a_circle() -> None:
+    """While nobody listens, a silence gets no longer."""
+    now = 100.0 - 1e-7
+    at = planned(replace(heard(running(), at=0.0), now=now)).look_again_at
+    assert at is not None and at >= now + 0.1
+
+
 def test_a_lost_attempt_is_out_only_after_lease_and_skew() -> None:
     job = placed(a_job("j")).but(state=JobState.RECOVERING, order_posted=True, started_at=0.0)
     world = heard(a_world([job], [a_node(state=NodeState.LOST)]), at=0.0)
