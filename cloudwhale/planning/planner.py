@@ -96,7 +96,7 @@ def _plan(world: World, policies: Policies, lost: Mapping[str, Reason]) -> Plan:
     )  # fmt: skip
 
 
-def _possible(steps: Sequence[p.Step]) -> Sequence[p.Step]:
+def _possible(steps: tuple[p.Step, ...]) -> tuple[p.Step, ...]:
     """Return steps without stops for whom the same plan declares lost: nobody hears them."""
     lost = {job for step in steps if isinstance(step, p.DeclareLost) for job, _ in step.attempts}
     if not lost:
