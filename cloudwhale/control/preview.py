@@ -20,6 +20,7 @@ from cloudwhale.control.preview_money import (
     least_budgets,
     more_of,
     project_lacks,
+    what_fits,
 )
 from cloudwhale.control.preview_places import Places
 from cloudwhale.control.preview_rivals import instead, runner_up
@@ -242,7 +243,8 @@ class _Previewing:
             return "waits", reason
         if code in FOR_MONEY:
             told = project_lacks(self.places, job) or reason
-            return "over-budget", told.but(says=self._named(job, told.says))
+            says = "; ".join(filter(None, (told.says, what_fits(self.places, job))))
+            return "over-budget", told.but(says=self._named(job, says))
         if code is Code.WAITS_FOR_JOB:
             return fate_later(self.places, job, reason)
         if isinstance(fate, p.Explain) and code is not Code.NOTHING_FITS:

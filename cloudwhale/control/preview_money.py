@@ -1,7 +1,9 @@
 """What other budgets would come to: another 5 USD, and one with which no job lacks money."""
 
 import math
+from bisect import bisect
 from collections.abc import Mapping
+from dataclasses import replace
 
 from cloudwhale.control.preview_machines import rents_of
 from cloudwhale.control.preview_places import Places
@@ -14,6 +16,7 @@ from cloudwhale.model.units import NOTHING, Instant, MicroUsd, micro_usd, usd
 from cloudwhale.planning.leasing import tail
 from cloudwhale.planning.ledger import FOR_MONEY
 from cloudwhale.planning.payers import account_in, account_name, called, month_of
+from cloudwhale.reporting.figures import span
 
 ADDED = micro_usd(5)
 """What is asked about: the price of a lunch."""
@@ -22,6 +25,7 @@ ENOUGH = micro_usd(10_000_000)
 """No file of jobs costs so much."""
 
 CENT = 10_000
+MINUTE_S = 60
 
 TRIED = (1.0, 1.05, 1.15, 1.4, 2.0)
 """Times what a plan needs: with a bound, others may come first and need more."""
@@ -127,6 +131,29 @@ def project_lacks(places: Places, job: Job) -> Reason | None:
         f"of the {usd(month.limit):.2f} USD of {name}, and it could cost {usd(worst):.2f} USD"
     )
     return Reason(code=Code.OVER_BUDGET, says=says, change=f"raise the budget of {name}")
+
+
+def what_fits(places: Places, job: Job) -> str:
+    """Say what of a job that lacks money its budgets would hold as they are; empty: nothing.
+
+    Asked of the machine that is the cheapest for it alone, before others of the plan take any.
+    """
+    option = next(places.options(job), None)
+    account = places.trial.world.accounts.get(job.run)
+    if option is None:
+        return ""
+
+    def holds(minutes: int) -> bool:
+        runs_s = min(option.runs_s, MINUTE_S * minutes)
+        return places.till.refusal(job, replace(option, runs_s=runs_s), account) is None
+
+    whole = math.ceil(option.runs_s / MINUTE_S)
+    if holds(whole):
+        return "without the jobs that come first, it would fit"
+    fits = bisect(range(1, whole + 1), 0, key=lambda minutes: not holds(minutes))
+    if not fits:
+        return ""
+    return f"as it is, the budget holds a job that runs {span(MINUTE_S * fits)} there"
 
 
 def _enough(
