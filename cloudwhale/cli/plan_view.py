@@ -4,14 +4,13 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 
 from cloudwhale.cli.plan_money import money_notes
 from cloudwhale.control.previewed import Preview, PreviewJob
 from cloudwhale.model.job import JobSpec
 from cloudwhale.model.reason import Code
 from cloudwhale.planning.durations import Expected
-from cloudwhale.reporting.figures import NOTHING, cents, counted, hour, span
+from cloudwhale.reporting.figures import NOTHING, cents, counted, hour, in_cents, span
 from cloudwhale.reporting.sentences import array_words
 from cloudwhale.reporting.sheet import Cell, Column, Sheet, Tone, cells
 
@@ -41,12 +40,9 @@ _NUMBER = re.compile(r"(?<=[\w-])#\d+\b")
 """A dry run numbers jobs that have no id yet; people and programs know them by name."""
 
 
-_PARTS_OF_CENTS = re.compile(r"\b\d+\.\d{3,}(?= USD| of (?:the )?[\d.]+ USD| are| and)")
-
-
-def by_name(says: str) -> str:
-    """Return a sentence in which jobs have their names, and money whole cents."""
-    return _PARTS_OF_CENTS.sub(lambda found: cents(Decimal(found[0])), _NUMBER.sub("", says))
+def by_name(says: str, *, up: bool = False) -> str:
+    """Return a sentence in which jobs have their names, and money whole cents; see `in_cents`."""
+    return in_cents(_NUMBER.sub("", says), up=up)
 
 
 @dataclass(slots=True)
@@ -162,7 +158,7 @@ def why(job: PreviewJob, preview: Preview) -> str:
     settled = job.state in ("runs-now", "rented") or is_said
     change = f"; {job.reason.change}" if job.reason.change and not settled else ""
     deadline = f"; {job.deadline_says}" if job.deadline_says else ""
-    return by_name(job.reason.says + deadline + change)
+    return by_name(job.reason.says + deadline) + by_name(change, up=True)
 
 
 def company(job: PreviewJob) -> str:

@@ -29,7 +29,7 @@ def refuse_impossible(made: Preview, sheaf: Sheaf) -> None:
 
 
 def _refusal(job: PreviewJob, made: Preview) -> tuple[type[SpecError], str, str] | None:
-    says, change = by_name(job.reason.says), by_name(job.reason.change)
+    says, change = by_name(job.reason.says), by_name(job.reason.change, up=True)
     would = f"What would change it: {change}" if change else ""
     match job.state:
         case "impossible":

@@ -1,7 +1,8 @@
 """How numbers are written for people: money, time, sizes, shares."""
 
+import re
 from datetime import UTC, datetime
-from decimal import Decimal
+from decimal import ROUND_CEILING, Decimal
 
 from cloudwhale.model.units import GiB, Instant, MicroUsd, Seconds, usd
 
@@ -9,6 +10,7 @@ NOTHING = "-"
 """What stands where there is no value: unknown is not zero."""
 
 MINUTE_S, HOUR_S, DAY_S = 60, 3600, 86400
+_PARTS_OF_CENTS = re.compile(r"\b\d+\.\d{3,}(?= USD| of (?:the )?[\d.]+ USD| are| and| more)")
 
 
 def money(amount: MicroUsd | Decimal | None) -> str:
@@ -29,6 +31,17 @@ def cents(amount: MicroUsd | Decimal) -> str:
     """Return an amount without its unit, rounded to cents; `<0.01` for what is less than one."""
     exact = amount if isinstance(amount, Decimal) else usd(amount)
     return "<0.01" if 0 < exact < Decimal("0.01") else f"{exact:,.2f}"
+
+
+def in_cents(says: str, *, up: bool = False) -> str:
+    """Return a sentence with its dollars in whole cents; `up`: never less, as for what to do."""
+    return _PARTS_OF_CENTS.sub(
+        lambda found: cents(_up(Decimal(found[0])) if up else Decimal(found[0])), says
+    )
+
+
+def _up(amount: Decimal) -> Decimal:
+    return amount.quantize(Decimal("0.01"), ROUND_CEILING)
 
 
 def span(length_s: Seconds | None) -> str:

@@ -9,7 +9,7 @@ from cloudwhale.model.job import JobState
 from cloudwhale.model.morning import Morning, NextNight, NightJob, NightMachine, NightProject
 from cloudwhale.model.units import micro_usd
 from cloudwhale.reporting.cost_words import column
-from cloudwhale.reporting.figures import NOTHING, cents, counted, money, span
+from cloudwhale.reporting.figures import NOTHING, cents, counted, in_cents, money, span
 from cloudwhale.reporting.rented import small
 from cloudwhale.reporting.sheet import Cell, Column, Sheet, cells
 from cloudwhale.reporting.tables import state_cell
@@ -109,9 +109,10 @@ def failure_words(job: NightJob) -> str:
 
 
 def left_words(job: NightJob) -> str:
-    """Say what becomes of a job that is left over, and why it is."""
-    why = f": {job.why}" if job.why else ""
-    return f"{job.id} ({job.project}) {job.becomes}{why}"
+    """Say what becomes of a job that is left over, why it is, and what would change that."""
+    why = f": {in_cents(job.why)}" if job.why else ""
+    change = f". To change that: {in_cents(job.change, up=True)}" if job.change else ""
+    return f"{job.id} ({job.project}) {job.becomes}{why}{change}"
 
 
 def tonight_words(told: Morning, night: NextNight) -> str:

@@ -12,6 +12,7 @@ from cloudwhale.reporting.figures import (
     dollars,
     gib,
     hour,
+    in_cents,
     moment,
     money,
     percent,
@@ -109,3 +110,11 @@ def test_a_rough_time_has_no_seconds() -> None:
     assert [roughly(length_s) for length_s in (5.0, 3130.0, 7800.0)] == [
         "1 min", "52 min", "2 h 10 min",
     ]  # fmt: skip
+
+
+def test_a_sentence_is_told_in_cents_and_what_to_do_is_never_less_than_needed() -> None:
+    says = "could cost 6.662543 USD, and 0.732819 more; 6.814283 of 8.00 USD are left"
+    assert in_cents(says) == "could cost 6.66 USD, and 0.73 more; 6.81 of 8.00 USD are left"
+    assert in_cents("raise it by 0.580001 USD", up=True) == "raise it by 0.59 USD"
+    assert in_cents("raise it by 0.000001 USD", up=True) == "raise it by 0.01 USD"
+    assert in_cents("kept 1322.125 s longer on 2.5.1234") == "kept 1322.125 s longer on 2.5.1234"
