@@ -183,13 +183,11 @@ def shelves_in(dice: random.Random, cloud: str, dry_at: float) -> Sequence[Shelf
 
 
 def offer_in(dice: random.Random, name: str) -> Offer:
-    """Draw an offer: disks and addresses of several prices, and one model of GPU."""
+    """Draw an offer: disks and addresses of several prices; now and then two models of GPU."""
     offer = offer_of(dice, name)
     extras, address = dice.choice((("0", "0"), ("0.05", "0.005"), ("0.0137", "0.0137")))
-    devices = offer.facts.devices
-    alike = tuple(a_device(one.id, devices[0].model, devices[0].memory_gib) for one in devices)
     return offer.but(
-        facts=offer.facts.but(devices=alike, runtimes=BOTH), extras_usd_h=micro_usd(extras),
+        facts=offer.facts.but(runtimes=BOTH), extras_usd_h=micro_usd(extras),
         address_usd_h=micro_usd(address), quota=offer.quota and f"{name.split('/')[0]}/q",
         billing_step_s=dice.choice((0.0, 1.0, 1.0, 60.0, 3600.0)),
         billing_least_s=dice.choice((0.0, 60.0, 600.0, 3600.0)),

@@ -5,13 +5,13 @@ may have had a reason that is not looked at here (a length that nobody said, a b
 spent, a quota), no fault is found.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from cloudwhale.model import gpus
 from cloudwhale.model import plan as p
 from cloudwhale.model.job import Job
-from cloudwhale.model.node import Node
+from cloudwhale.model.node import Device, Node
 from cloudwhale.model.offer import Offer
 from cloudwhale.model.rental import Rental
 from cloudwhale.model.world import World
@@ -112,13 +112,31 @@ def _there(job: Job, world: World) -> Rental | None:
 def _ways(job: Job, world: World) -> Iterator[_Way]:
     left_s, beside_s = _left_s(job), _beside_s(job, world)
     for offer in world.offers:
-        node = Node(id=offer.id, facts=offer.facts, owned=False)
+        facts = offer.facts.but(devices=_counted_on(offer.facts.devices))
+        node = Node(id=offer.id, facts=facts, owned=False)
         alone = job.but(spec=job.spec.but(market="auto"))
         is_had = offer.market == "on-demand" and offer.capacity != 0 and _is_in_quota(offer)
         is_priced = offer.price_usd_h is not None and offer.cap_usd_h is not None
         if is_had and is_priced and takes(node, alone, []):
-            speed = min((_speed(job, one.model) for one in offer.facts.devices), default=1.0)
+            speed = min((_speed(job, one.model) for one in _taking(offer, job)), default=1.0)
             yield _Way(offer, offer.boot_s + beside_s + left_s / speed)
+
+
+def _counted_on(devices: Sequence[Device]) -> tuple[Device, ...]:
+    """Return the devices of the model of which there are most: nobody is rented a mixture."""
+    names = [(one.model, one.memory_gib) for one in devices]
+    most = max(names, default=None, key=lambda name: (names.count(name), name[1]))
+    return tuple(one for one, name in zip(devices, names, strict=True) if name == most)
+
+
+def _taking(offer: Offer, job: Job) -> Iterator[Device]:
+    """Yield the devices that a job may get there, whatever was counted on."""
+    wants = job.wants.gpu
+    for one in offer.facts.devices:
+        parts = one.model.split("-")
+        names = {"-".join(parts[:n]) for n in range(1, len(parts) + 1)}
+        if wants.memory_gib.holds(one.memory_gib) and not names.isdisjoint(wants.models or names):
+            yield one
 
 
 def _is_in_quota(offer: Offer) -> bool:

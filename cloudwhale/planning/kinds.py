@@ -1,4 +1,8 @@
-"""Offers as rent policies see them: what can be counted on of a machine."""
+"""Offers as rent policies see them: what can be counted on of a machine.
+
+Of several models of GPU on one, those of the model of which it has most are counted on: nobody is
+rented a machine to run on a mixture of them.
+"""
 
 from collections.abc import Iterable, Iterator
 
@@ -30,6 +34,20 @@ def main(offer: Offer) -> Device | None:
 def named(device: Device | None) -> tuple[str, float]:
     """Return the model of a device and its memory."""
     return ("", 0.0) if device is None else (device.model, device.memory_gib)
+
+
+def each_once(offer: Offer) -> tuple[Device, ...]:
+    """Return one device of each model that an offer has, first of which it has most."""
+    most = main(offer)
+    if most is None:
+        return ()
+    found = {named(device): device for device in (*reversed(offer.facts.devices), most)}
+    return tuple(sorted(found.values(), key=lambda one: named(one) != named(most)))
+
+
+def models_of(offer: Offer) -> tuple[tuple[str, float], ...]:
+    """Return the models of an offer's devices and their memory; see `each_once`."""
+    return tuple(map(named, each_once(offer)))
 
 
 def as_kind(offer: Offer) -> Kind:

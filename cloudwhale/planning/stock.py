@@ -17,7 +17,7 @@ from cloudwhale.planning.durations import Durations
 from cloudwhale.planning.fit import RULE_FILTERS, suits
 from cloudwhale.planning.gravity import moved_usd, moves, regions_of
 from cloudwhale.planning.inventory import DUST, Free
-from cloudwhale.planning.kinds import as_kind, empty, main, named, priced
+from cloudwhale.planning.kinds import as_kind, each_once, empty, models_of, priced
 from cloudwhale.planning.needs import spec_of
 from cloudwhale.planning.rules import Rules
 from cloudwhale.planning.speeds import speed, work_s
@@ -84,12 +84,12 @@ class Stock:
         self.position = {offer.id: at for at, offer in enumerate(self.offers)}
         self._durations = durations
         self._frees = tuple(empty(offer) for offer in self.offers)
-        self._devices = [main(offer) for offer in self.offers]
-        self._models = sorted({named(device) for device in self._devices})
-        known = {name: at for at, name in enumerate(self._models)}
-        self._model_at = np.array([known[named(d)] for d in self._devices], dtype=np.intp)
-        first = {named(device): device for device in reversed(self._devices)}
-        self._model_devices = [first[name] for name in self._models]
+        devices = {models_of(offer): each_once(offer) for offer in reversed(self.offers)}
+        self._models = sorted(devices)
+        """Names of models of GPU, those of a machine together; of most there is one."""
+        known = {names: at for at, names in enumerate(self._models)}
+        self._model_at = np.array([known[models_of(o)] for o in self.offers], dtype=np.intp)
+        self._model_devices = [devices[names] for names in self._models]
         self._rules, self._rule_at = self._ruled()
         self._rows: dict[tuple[_Asked, bool], Row] = {}
         self._ranks: dict[tuple[_Asked, tuple[Data, ...], object], tuple[Row, Any]] = {}
@@ -260,7 +260,7 @@ class Stock:
         """Return how long some work takes on each model when nothing interrupts it."""
         if not spec.resources.gpu.count:
             return [work] * len(self._models)
-        return [work * self._pace(spec, device) for device in self._model_devices]
+        return [work * self._pace(spec, devices) for devices in self._model_devices]
 
     def _fits(self, spec: JobSpec) -> Any:
         """Return which kinds have what a job wants, and may have it; its models apart."""
@@ -276,11 +276,15 @@ class Stock:
         return fits
 
     @staticmethod
-    def _pace(spec: JobSpec, device: Device | None) -> float:
-        """Return how many times its work a job runs on a device; infinity: not at all."""
-        if device is None or not suits(spec, device):
+    def _pace(spec: JobSpec, devices: Sequence[Device]) -> float:
+        """Return how many times its work a job runs on a machine; infinity: not at all.
+
+        `devices`: one of each model, first of which there are most: the others are not counted on,
+        but where one suits and is slower, that may be what the job gets.
+        """
+        if not devices or not suits(spec, devices[0]):
             return math.inf
-        return 1.0 / speed(spec, device.model)
+        return max(1.0 / speed(spec, one.model) for one in devices if suits(spec, one))
 
     def moved_usd(self, job: Job) -> Row:
         """Return what bringing a job's data to a machine of each kind costs; to all of a gang.
